@@ -1,0 +1,64 @@
+"""Where in a compiler's pipeline a pass runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tilepass.core.errors import AnchorError
+
+Position = Literal["start", "end", "before", "after"]
+_ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?)(?:#(\d+))?$")
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """The start or end of a stage (`ttir`, `ttgir`), or a place next to one of Triton's passes.
+
+    `where` is the stage's or the pass's name; `occurrence` counts from 0 over the runs of that
+    pass in the whole compilation.
+    """
+
+    position: Position
+    where: str
+    occurrence: int = 0
+
+    @classmethod
+    def start_of(cls, stage: str) -> Anchor:
+        """Before the first pass of a stage."""
+        return cls("start", stage)
+
+    @classmethod
+    def end_of(cls, stage: str) -> Anchor:
+        """After the last pass of a stage."""
+        return cls("end", stage)
+
+    @classmethod
+    def before(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
+        """Immediately before a run of `triton_pass`."""
+        return cls("before", triton_pass, occurrence)
+
+    @classmethod
+    def after(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
+        """Immediately after a run of `triton_pass`."""
+        return cls("after", triton_pass, occurrence)
+
+    @classmethod
+    def parse(cls, text: str) -> Anchor:
+        """Read `start:ttir`, `end:ttgir`, `before:PASS`, `after:PASS#1`.
+
+        Raises AnchorError where the text has another form.
+        """
+        match = _ANCHOR.match(text)
+        if not match or (match[3] and match[1] in ("start", "end")):
+            raise AnchorError(
+                f"anchor '{text}': expected start:STAGE, end:STAGE, before:PASS or after:PASS, "
+                "the last two with an optional #OCCURRENCE"
+            )
+        position: Position = match[1]  # pyright: ignore[reportAssignmentType]
+        return cls(position, match[2], int(match[3] or 0))
+
+    def __str__(self) -> str:
+        count = f"#{self.occurrence}" if self.occurrence else ""
+        return f"{self.position}:{self.where}{count}"

@@ -1,0 +1,93 @@
+"""Options of a pass: from the text of a pipeline to the pass's frozen dataclass."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin
+
+from tilepass.core.errors import OptionError, nearest
+from tilepass.core.pass_base import Pass, spell
+
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
+
+
+def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
+    """An `Options` of `pass_class` from option texts, kebab-case or snake_case.
+
+    Raises OptionError, which names the pass, the option, and what it takes.
+    """
+    hints = typing.get_type_hints(pass_class.Options)
+    names = {field.name.replace("_", "-"): field.name for field in fields(pass_class.Options)}
+    values: dict[str, Any] = {}
+    for key, text in given.items():
+        option = key.replace("_", "-")
+        if option not in names:
+            takes = ", ".join(names) or "none"
+            raise OptionError(
+                f"pass '{pass_class.name}' has no option '{key}'{nearest(option, names)} "
+                f"(options: {takes})"
+            )
+        try:
+            values[names[option]] = _convert(text, hints[names[option]])
+        except ValueError as error:
+            raise OptionError(
+                f"pass '{pass_class.name}', option '{option}': '{text}' is not "
+                f"{_describe(hints[names[option]])}"
+            ) from error
+    return pass_class.Options(**values)
+
+
+def describe_options(pass_class: type[Pass]) -> list[tuple[str, str, str]]:
+    """(option, what it takes, default) of every option, in declaration order."""
+    hints = typing.get_type_hints(pass_class.Options)
+    default = pass_class.Options()
+    return [
+        (
+            field.name.replace("_", "-"),
+            _describe(hints[field.name]),
+            spell(getattr(default, field.name)),
+        )
+        for field in fields(pass_class.Options)
+    ]
+
+
+def _convert(text: str, hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        for value in get_args(hint):
+            if text == spell(value):
+                return value
+        raise ValueError(text)
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        return _convert_union(text, get_args(hint))
+    if hint is bool:
+        if text.lower() in _TRUE + _FALSE:
+            return text.lower() in _TRUE
+        raise ValueError(text)
+    if hint is types.NoneType:
+        if text == "none":
+            return None
+        raise ValueError(text)
+    if hint in (int, float, str):
+        return hint(text)
+    raise TypeError(f"option type {hint} is not supported")
+
+
+def _convert_union(text: str, alternatives: tuple[Any, ...]) -> Any:
+    for alternative in alternatives:
+        try:
+            return _convert(text, alternative)
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
+def _describe(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(spell(value) for value in get_args(hint))
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(_describe(alternative) for alternative in get_args(hint))
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+    return names.get(hint, "none" if hint is types.NoneType else str(hint))

@@ -1,0 +1,125 @@
+"""What a pass is, and what it is given to run with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from tilepass.core.anchor import Anchor
+from tilepass.core.decisions import (
+    Choice,
+    Decision,
+    Fact,
+    ProfileLookup,
+    decide,
+    no_profile,
+)
+from tilepass.core.remarks import RemarkSink
+
+if TYPE_CHECKING:
+    from tilepass.ir.engine import Module
+
+__all__ = ["Anchor", "CompilerVersion", "NoOptions", "Pass", "PassContext", "Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The GPU compiled for: `arch` is 90 for sm_90, "gfx942" on AMD; warp size in lanes."""
+
+    backend: Literal["cuda", "hip"]
+    arch: int | str
+    warp_size: int = 32
+
+    def __str__(self) -> str:
+        return f"{self.backend}:{self.arch}"
+
+
+@dataclass(frozen=True, order=True)
+class CompilerVersion:
+    """The compiler that a pass runs in, e.g. `("triton", (3, 6, 0))`."""
+
+    name: str
+    version: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {'.'.join(map(str, self.version))}"
+
+
+@dataclass
+class PassContext:
+    """What a pass may know and use besides the module.
+
+    `target` is None where neither the command line nor the module names one; `compile_options`
+    are the compiler's own (num_warps, num_stages, ...), empty when a file is processed.
+    """
+
+    pass_name: str
+    compiler: CompilerVersion
+    remarks: RemarkSink
+    target: Target | None = None
+    compile_options: Mapping[str, object] = field(default_factory=dict[str, object])
+    profile: ProfileLookup = no_profile
+    decisions: list[Decision] = field(default_factory=list[Decision])
+
+    def decide(
+        self,
+        kind: str,
+        where: object,
+        facts: Mapping[str, Fact],
+        *,
+        forced: str | None = None,
+        model: Callable[[Mapping[str, Fact]], Choice | None],
+        default: Choice,
+    ) -> Decision:
+        """Decide and record: forced > profile > cost model > default (see core.decisions)."""
+        decision = decide(
+            kind,
+            facts,
+            forced=forced,
+            model=model,
+            default=default,
+            profile=self.profile,
+            location=self.remarks.locate(where),
+        )
+        self.decisions.append(decision)
+        return decision
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a pass that has none."""
+
+
+class Pass(ABC):
+    """A compiler pass. Subclasses set `name`, `anchor`, `touches`, and `Options` if they have any.
+
+    `touches` names operations (`"tt.dot"`): a module whose text holds none of them is not even
+    parsed. An empty tuple means every module.
+    """
+
+    name: ClassVar[str]
+    anchor: ClassVar[Anchor]
+    touches: ClassVar[tuple[str, ...]] = ()
+    Options: ClassVar[type[Any]] = NoOptions
+
+    def __init__(self, options: Any = None) -> None:
+        self.options: Any = self.Options() if options is None else options
+
+    @abstractmethod
+    def run(self, module: Module, context: PassContext) -> None:
+        """Inspect and rewrite `module` in place."""
+
+    def __str__(self) -> str:
+        """The pass in pipeline syntax, with every option spelled out."""
+        options = ",".join(
+            f"{option.name.replace('_', '-')}={spell(getattr(self.options, option.name))}"
+            for option in fields(self.options)
+        )
+        return f"{self.name}{{{options}}}" if options else self.name
+
+
+def spell(value: object) -> str:
+    """An option value as a pipeline writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

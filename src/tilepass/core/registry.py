@@ -1,0 +1,129 @@
+"""Finding passes: the built-in ones, those of installed packages, and those of files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TypeVar
+
+from tilepass.core.errors import TilepassError, UnknownPassError, nearest
+from tilepass.core.options import build_options
+from tilepass.core.pass_base import Pass
+from tilepass.core.pipeline_spec import PipelineItem
+
+ENTRY_POINT_GROUP = "tilepass.passes"
+_PACKAGES = ("tilepass.passes.triton", "tilepass.passes.cute")
+_PassClass = TypeVar("_PassClass", bound=type[Pass])
+
+_registered: dict[str, type[Pass]] = {}
+# Taken when a class is made: `inspect.getsource` would show an edited file's new text although
+# the old code is what runs.
+_source_hashes: dict[type[Pass], str] = {}
+
+
+def register(pass_class: _PassClass) -> _PassClass:
+    """Class decorator: make a pass known by its `name`."""
+    _registered[pass_class.name] = pass_class
+    _source_hashes[pass_class] = _hash_of_package(pass_class)
+    return pass_class
+
+
+def pass_names() -> list[str]:
+    """Every name that `find_pass` knows; imports no pass."""
+    return sorted({*_registered, *_builtin_modules(), *_entry_points()})
+
+
+def find_pass(name: str) -> type[Pass]:
+    """The pass class of this name, imported on demand.
+
+    Raises UnknownPassError with the nearest names.
+    """
+    if name not in _registered:
+        if module := _builtin_modules().get(name):
+            importlib.import_module(module)
+        elif entry_point := _entry_points().get(name):
+            register(entry_point.load())
+    if name not in _registered:
+        known = pass_names()
+        raise UnknownPassError(f"unknown pass '{name}'{nearest(name, known)}")
+    return _registered[name]
+
+
+def instantiate(item: PipelineItem) -> Pass:
+    """The pass that a pipeline item asks for. Raises UnknownPassError or OptionError."""
+    pass_class = find_pass(item.name)
+    return pass_class(build_options(pass_class, item.options))
+
+
+def load_file(path: str | Path) -> list[str]:
+    """Import a Python file and return the names of the passes that it registered.
+
+    Raises TilepassError where the file cannot be read, raises, or registers no pass.
+    """
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise TilepassError(f"--load {path}: no such file")
+    name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+    before = set(_registered.items())
+    if name not in sys.modules:
+        _execute(file, name, path)
+    loaded = {pass_name for pass_name, _ in set(_registered.items()) - before}
+    loaded |= {key for key, value in _registered.items() if value.__module__ == name}
+    if not loaded:
+        raise TilepassError(f"--load {path}: the file registers no pass (use @register)")
+    return sorted(loaded)
+
+
+def source_hash(pass_class: type[Pass]) -> str:
+    """Hash (hex) of the sources that `pass_class` was imported from."""
+    return _source_hashes[pass_class]
+
+
+def _execute(file: Path, name: str, shown: str | Path) -> None:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise TilepassError(f"--load {shown}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise TilepassError(f"--load {shown}: {type(error).__name__}: {error}") from error
+
+
+def _builtin_modules() -> dict[str, str]:
+    """Pass name -> module of the built-in passes; the file's name is the pass's name."""
+    modules: dict[str, str] = {}
+    for package in _PACKAGES:
+        for entry in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            if not entry.name.startswith("_"):
+                modules[entry.name.replace("_", "-")] = f"{package}.{entry.name}"
+    return modules
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _hash_of_package(pass_class: type[Pass]) -> str:
+    """Hash of all Python files of the package that holds the pass, or of its one file.
+
+    A pass may import helpers of its package; analyses of tilepass itself are covered by the
+    tool's version and by `tool_hash`.
+    """
+    file = getattr(sys.modules.get(pass_class.__module__), "__file__", None)
+    if file is None:
+        return hashlib.sha256(repr(pass_class.run.__code__.co_code).encode()).hexdigest()
+    path = Path(file)
+    in_package = (path.parent / "__init__.py").is_file()
+    files = sorted(path.parent.rglob("*.py")) if in_package else [path]
+    digest = hashlib.sha256()
+    for source in files:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()

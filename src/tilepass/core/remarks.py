@@ -1,0 +1,68 @@
+"""Remarks: what a pass did, what it could not do and why, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from tilepass.core.diagnostics import Diagnostic, SourceLocation
+
+RemarkKind = Literal["passed", "missed", "analysis"]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One remark of one pass; `location` is the source line that the operation came from."""
+
+    kind: RemarkKind
+    pass_name: str
+    message: str
+    location: SourceLocation | None = None
+
+    def format(self) -> str:
+        """`file:line:column: remark: [pass-name] kind: message`."""
+        text = f"[{self.pass_name}] {self.kind}: {self.message}"
+        return Diagnostic("remark", text, self.location).format()
+
+
+class HasLocation(Protocol):
+    """An MLIR operation of the bindings."""
+
+    @property
+    def location(self) -> object: ...
+
+
+RemarkListener = Callable[[Remark], None]
+
+
+@dataclass
+class RemarkSink:
+    """Collects the remarks of one pass run and hands each to the listeners."""
+
+    pass_name: str
+    locate: Callable[[object], SourceLocation | None]
+    listeners: tuple[RemarkListener, ...] = ()
+    remarks: list[Remark] = field(default_factory=list[Remark])
+
+    def passed(self, where: object, message: str) -> None:
+        """A rewrite happened at `where` (an operation, a SourceLocation, or None)."""
+        self._emit("passed", where, message)
+
+    def missed(self, where: object, message: str) -> None:
+        """A rewrite did not happen; the message says why and, if possible, what would help."""
+        self._emit("missed", where, message)
+
+    def analysis(self, where: object, message: str) -> None:
+        """A fact that an analysis found."""
+        self._emit("analysis", where, message)
+
+    def _emit(self, kind: RemarkKind, where: object, message: str) -> None:
+        if where is None or isinstance(where, SourceLocation):
+            location = where
+        else:
+            location = self.locate(where)
+        remark = Remark(kind, self.pass_name, message, location)
+        self.remarks.append(remark)
+        for listener in self.listeners:
+            listener(remark)

@@ -1,0 +1,191 @@
+"""Pipeline syntax, options, registry, anchors, decisions and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tilepass.core.anchor import Anchor
+from tilepass.core.decisions import Choice, Fact, decide
+from tilepass.core.diagnostics import Diagnostic, SourceLocation
+from tilepass.core.errors import (
+    AnchorError,
+    OptionError,
+    PipelineSyntaxError,
+    TilepassError,
+    UnknownPassError,
+)
+from tilepass.core.options import build_options, describe_options
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.registry import find_pass, load_file, source_hash
+from tilepass.core.remarks import Remark, RemarkSink
+
+PASS_FILE = """
+from tilepass.core.pass_base import Anchor, Pass
+from tilepass.core.registry import register
+
+@register
+class Sample(Pass):
+    name = "{name}"
+    anchor = Anchor.end_of("ttir")
+    def run(self, module, context):
+        pass
+"""
+
+
+class Example(Pass):
+    name = "example"
+    anchor = Anchor.end_of("ttir")
+
+    @dataclass(frozen=True)
+    class Options:
+        mode: Literal["auto", "on"] = "auto"
+        c_buffers: Literal["auto"] | int = "auto"
+        strict: bool = False
+
+    def run(self, module: Any, context: PassContext) -> None:
+        del module, context
+
+
+def test_pipeline_with_options_and_anchor() -> None:
+    pipeline = parse_pipeline("a{x=1,y=two}, b@after:triton-pass#1,c")
+    assert [item.name for item in pipeline] == ["a", "b", "c"]
+    assert dict(pipeline.items[0].options) == {"x": "1", "y": "two"}
+    assert pipeline.items[1].anchor == Anchor.after("triton-pass", 1)
+    assert str(pipeline) == "a{x=1,y=two},b@after:triton-pass#1,c"
+
+
+def test_builtin_module_form_and_blank_separated_options() -> None:
+    pipeline = parse_pipeline("builtin.module(a,b{x=1 y={2, 3} flag})")
+    assert dict(pipeline.items[1].options) == {"x": "1", "y": "{2, 3}", "flag": "true"}
+
+
+def test_empty_pipeline() -> None:
+    assert not parse_pipeline("")
+    assert not parse_pipeline("builtin.module()")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,,b", "expected a pass name"),
+        ("a{x=1", "expected an option name or '}'"),
+        ("a{x=}", "expected a value"),
+        ("a{x=1,x=2}", "given twice"),
+        ("a b", "expected ','"),
+        ("builtin.module(a", "expected ',' or ')'"),
+        ("a@middle:ttir", "expected start:STAGE"),
+        ("a,", "expected a pass name"),
+    ],
+)
+def test_pipeline_errors_point_at_the_place(text: str, message: str) -> None:
+    with pytest.raises(PipelineSyntaxError) as caught:
+        parse_pipeline(text)
+    assert message in str(caught.value)
+    assert str(caught.value).endswith("^")
+
+
+def test_options_are_typed() -> None:
+    given = {"mode": "on", "c-buffers": "2", "strict": "true"}
+    assert build_options(Example, given) == Example.Options("on", 2, True)
+    assert build_options(Example, {"c_buffers": "auto"}).c_buffers == "auto"
+    assert str(Example(Example.Options("on", 2))) == "example{mode=on,c-buffers=2,strict=false}"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mod": "on"}, "no option 'mod'; did you mean 'mode'?"),
+        ({"mode": "off"}, "'off' is not one of auto, on"),
+        ({"c-buffers": "many"}, "'many' is not one of auto or an integer"),
+        ({"strict": "maybe"}, "'maybe' is not true or false"),
+    ],
+)
+def test_option_errors_name_pass_and_option(given: Mapping[str, str], message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        build_options(Example, given)
+    assert "example" in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_options_can_be_listed() -> None:
+    assert describe_options(Example)[0] == ("mode", "one of auto, on", "auto")
+
+
+def test_unknown_pass_names_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(PASS_FILE.format(name="sample-of-a-pass"))
+    assert load_file(file) == ["sample-of-a-pass"]
+    with pytest.raises(UnknownPassError, match="did you mean 'sample-of-a-pass'"):
+        find_pass("sample-of-pass")
+
+
+def test_an_edited_file_is_a_new_pass(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+    file.write_text(PASS_FILE.format(name="edited"))
+    load_file(file)
+    first = source_hash(find_pass("edited"))
+    assert load_file(file) == ["edited"]
+    assert source_hash(find_pass("edited")) == first
+    file.write_text(PASS_FILE.format(name="edited") + "\n# changed\n")
+    load_file(file)
+    assert source_hash(find_pass("edited")) != first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("x = 1\n", "registers no pass"), ("raise ValueError('broken')\n", "ValueError: broken")],
+)
+def test_load_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(TilepassError, match=message) as caught:
+        load_file(file)
+    assert "bad.py" in str(caught.value)
+
+
+def test_anchor_round_trip() -> None:
+    for text in ("start:ttir", "end:ttgir", "before:a-b", "after:a-b#2"):
+        assert str(Anchor.parse(text)) == text
+    with pytest.raises(AnchorError):
+        Anchor.parse("start:ttir#1")
+
+
+def test_decision_precedence() -> None:
+    facts: dict[str, Fact] = {"k": 1}
+    model, default = Choice("on", "model"), Choice("off", "default")
+
+    def run(forced: str | None, measured: Choice | None, modelled: Choice | None) -> str:
+        return decide(
+            "flatten",
+            facts,
+            forced=forced,
+            model=lambda facts: modelled,
+            default=default,
+            profile=lambda kind, facts: measured,
+        ).source
+
+    assert run("on", model, model) == "forced"
+    assert run(None, model, model) == "profile"
+    assert run(None, None, model) == "cost-model"
+    assert run(None, None, None) == "default"
+
+
+def test_remark_format_and_listener() -> None:
+    heard: list[Remark] = []
+    place = SourceLocation("kernel.py", 3, 5)
+    sink = RemarkSink("example", lambda where: place, (heard.append,))
+    sink.missed(object(), "no loop")
+    assert heard == sink.remarks
+    assert heard[0].format() == "kernel.py:3:5: remark: [example] missed: no loop"
+
+
+def test_diagnostic_with_note() -> None:
+    note = Diagnostic("note", "see here", SourceLocation("f.mlir", 1, 2))
+    error = Diagnostic("error", "bad", SourceLocation("f.mlir", 3, 4), (note,))
+    assert error.format() == "f.mlir:3:4: error: bad\nf.mlir:1:2: note: see here"

@@ -1,0 +1,245 @@
+"""The contract that every kernel file fulfils, so that generic tools can use any of them.
+
+    workload = get_workload("persistent_matmul_triton")
+    config = workload.config_for(shape)                    # or workload.configure(config, {...})
+    inputs = workload.make_inputs(shape, seed=0, config=config)
+    launch = workload.prepare(inputs, config)              # allocates; outputs hold NaN
+    launch()                                               # nothing but the kernel launch
+    problem = workload.check(launch, inputs)               # None, or what is wrong
+
+Without a GPU: `workload.ast_source(config)` and `workload.compile(config, target)`.
+Importing this module or a kernel file imports triton but not torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from tilepass.core.errors import TilepassError, nearest
+
+if TYPE_CHECKING:
+    import torch
+
+Shape = tuple[int, ...]
+
+# Triton ships no type information: these names only say what is meant.
+ASTSource = Any
+CompiledKernel = Any
+GPUTarget = Any
+JITFunction = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """How a kernel is compiled. A workload's own fields (tile, data type, variant) follow in its
+    subclass; `num_warps`, `num_stages` and `maxnreg` are Triton's compile options."""
+
+    num_warps: int = 8
+    num_stages: int = 3
+    maxnreg: int | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Triton's compile options, as `triton.compile` and a launch take them."""
+        options: dict[str, Any] = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        if self.maxnreg is not None:
+            options["maxnreg"] = self.maxnreg
+        return options
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What one problem consists of. `config` is the one the tensors were made for: its data types
+    and its epilogue matter for `reference`, its tile does not."""
+
+    shape: Shape
+    seed: int
+    config: Config
+    tensors: Mapping[str, torch.Tensor]
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.tensors.values())).device
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel bound to its arguments. Calling it does no host work beyond Triton's own launch, so
+    it can be timed or captured in a CUDA graph; `outputs` are overwritten by each call."""
+
+    run: Callable[[], Any]
+    outputs: tuple[torch.Tensor, ...]
+    grid: tuple[int, ...]
+    scratch: tuple[torch.Tensor, ...] = field(default=())
+
+    def __call__(self) -> CompiledKernel | None:
+        """Launch; returns Triton's compiled kernel, or None when the interpreter ran it."""
+        return self.run()
+
+    def poison(self) -> None:
+        """Fill the outputs with NaN: an element that the kernel does not write then shows."""
+        for output in self.outputs:
+            output.fill_(float("nan"))
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|output - reference| <= absolute + relative * |reference|, element by element."""
+
+    relative: float
+    absolute: float
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+class Workload(ABC, Generic[ConfigT]):
+    """One kernel file's kernel(s) with their inputs, reference and launch."""
+
+    name: ClassVar[str]
+    """The file's name without `.py`, e.g. `persistent_matmul_triton`."""
+    dims: ClassVar[tuple[str, ...]]
+    """What the numbers of a shape mean, e.g. `("M", "N", "K")`."""
+    promises_bit_equality: ClassVar[bool] = True
+    """Launches of one binary on the same inputs give equal bits (no unordered float sums)."""
+    default_config: ConfigT
+    default_shapes: tuple[Shape, ...]
+
+    @abstractmethod
+    def jit_function(self, config: ConfigT) -> JITFunction:
+        """The `@triton.jit` function that `config` launches."""
+
+    @abstractmethod
+    def ast_source(self, config: ConfigT) -> tuple[ASTSource, dict[str, Any]]:
+        """Source and options for `triton.compile`, specialised as a launch on aligned sizes is."""
+
+    @abstractmethod
+    def make_inputs(
+        self, shape: Shape, seed: int, device: str = "cuda", config: ConfigT | None = None
+    ) -> Inputs:
+        """Random tensors for `shape`; the same seed gives the same values.
+
+        Raises TilepassError when the shape does not fit `dims`.
+        """
+
+    @abstractmethod
+    def reference(self, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+        """What the outputs should be, computed by torch in fp32."""
+
+    @abstractmethod
+    def prepare(self, inputs: Inputs, config: ConfigT) -> Launch:
+        """Allocate outputs (filled with NaN) and everything else that a launch needs.
+
+        Raises TilepassError when `config` cannot run on these tensors (strides, sizes).
+        """
+
+    @abstractmethod
+    def tolerance(self, inputs: Inputs) -> Tolerance:
+        """What rounding and summation order may cost against `reference`."""
+
+    @abstractmethod
+    def flops(self, shape: Shape, config: ConfigT) -> float:
+        """Floating-point operations of one launch (a multiply-add counts as two)."""
+
+    @abstractmethod
+    def bytes_moved(self, shape: Shape, config: ConfigT) -> float:
+        """Bytes that must cross global memory at least once: inputs read, outputs written."""
+
+    def config_for(self, shape: Shape, **hints: Any) -> ConfigT:
+        """The configuration to use for `shape`. Hints are the workload's own (see the file)."""
+        if hints:
+            raise TilepassError(f"{self.name}: config_for takes no {', '.join(sorted(hints))}")
+        self.checked_shape(shape)
+        return self.default_config
+
+    def configure(self, config: ConfigT, overrides: Mapping[str, str]) -> ConfigT:
+        """`config` with fields replaced by text, e.g. `{"block_m": "64", "epilogue": "bias"}`.
+
+        Raises TilepassError on an unknown field or a value of the wrong type.
+        """
+        types = typing.get_type_hints(type(config))
+        values: dict[str, Any] = {}
+        for key, text in overrides.items():
+            name = key.replace("-", "_")
+            if name not in types:
+                known = ", ".join(types)
+                raise TilepassError(
+                    f"{self.name}: no option '{key}'{nearest(name, types)} (options: {known})"
+                )
+            values[name] = parse_value(f"{self.name}: option '{key}'", text, types[name])
+        return dataclasses.replace(config, **values)
+
+    def compile(self, config: ConfigT, target: GPUTarget) -> CompiledKernel:
+        """Compile for `target`; needs no GPU."""
+        triton: Any = import_module("triton")
+        source, options = self.ast_source(config)
+        return triton.compile(source, target=target, options=options)
+
+    def check(self, launch: Launch, inputs: Inputs) -> str | None:
+        """Compare the outputs with `reference`; None when they agree, else what does not."""
+        expected = self.reference(inputs)
+        tolerance = self.tolerance(inputs)
+        for index, (output, want) in enumerate(zip(launch.outputs, expected, strict=True)):
+            if (problem := mismatch(output, want, tolerance)) is not None:
+                return f"{self.name} {self.describe(inputs.shape)}: output {index}: {problem}"
+        return None
+
+    def checked_shape(self, shape: Shape) -> Shape:
+        """`shape`, or a TilepassError when it has another number of sizes or a negative one."""
+        if len(shape) != len(self.dims) or any(size < 0 for size in shape):
+            text = "x".join(map(str, shape))
+            raise TilepassError(f"{self.name}: shape {text} is no {'x'.join(self.dims)}")
+        return shape
+
+    def describe(self, shape: Shape) -> str:
+        return " ".join(f"{d}={size}" for d, size in zip(self.dims, shape, strict=True))
+
+
+def parse_value(what: str, text: str, kind: Any) -> Any:
+    """`text` as a value of the annotated type: int, bool, float, str, Literal[...], or `T | None`.
+
+    Raises TilepassError, naming `what`, when it is no such value.
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, UnionType):
+        if text.lower() in ("none", ""):
+            return None
+        (kind,) = (a for a in arguments if a is not type(None))
+        return parse_value(what, text, kind)
+    if origin is Literal:
+        if text in arguments:
+            return text
+        raise TilepassError(f"{what} is one of {', '.join(map(str, arguments))}, not '{text}'")
+    if kind is bool:
+        if text.lower() in ("true", "false", "1", "0", "on", "off"):
+            return text.lower() in ("true", "1", "on")
+        raise TilepassError(f"{what} is true or false, not '{text}'")
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise TilepassError(f"{what} is of type {kind.__name__}, not '{text}'") from error
+
+
+def mismatch(output: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str | None:
+    """None when `output` is within `tolerance` of `expected` everywhere (a NaN never is)."""
+    import torch
+
+    if output.shape != expected.shape:
+        return f"shape {tuple(output.shape)}, expected {tuple(expected.shape)}"
+    got, want = output.float(), expected.float()
+    bad = ~((got - want).abs() <= tolerance.absolute + tolerance.relative * want.abs())
+    count = int(bad.sum())
+    if count == 0:
+        return None
+    first = tuple(int(i) for i in torch.nonzero(bad)[0])
+    unwritten = int(torch.isnan(got).sum())
+    return (
+        f"{count} of {got.numel()} elements are wrong ({unwritten} NaN), the first at {first}: "
+        f"{float(got[first]):.6g}, expected {float(want[first]):.6g}"
+    )

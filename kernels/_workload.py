@@ -1,7 +1,7 @@
 """The contract that every kernel file fulfils, so that generic tools can use any of them.
 
     workload = get_workload("persistent_matmul_triton")
-    config = workload.config_for(shape)                    # or workload.configure(config, {...})
+    config = workload.config_for(shape, epilogue="bias")    # or config_from(shape, {text: text})
     inputs = workload.make_inputs(shape, seed=0, config=config)
     launch = workload.prepare(inputs, config)              # allocates; outputs hold NaN
     launch()                                               # nothing but the kernel launch
@@ -17,7 +17,8 @@ import dataclasses
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -76,7 +77,6 @@ class Launch:
     run: Callable[[], Any]
     outputs: tuple[torch.Tensor, ...]
     grid: tuple[int, ...]
-    scratch: tuple[torch.Tensor, ...] = field(default=())
 
     def __call__(self) -> CompiledKernel | None:
         """Launch; returns Triton's compiled kernel, or None when the interpreter ran it."""
@@ -151,21 +151,26 @@ class Workload(ABC, Generic[ConfigT]):
     def bytes_moved(self, shape: Shape, config: ConfigT) -> float:
         """Bytes that must cross global memory at least once: inputs read, outputs written."""
 
-    def config_for(self, shape: Shape, **hints: Any) -> ConfigT:
-        """The configuration to use for `shape`. Hints are the workload's own (see the file)."""
-        if hints:
-            raise TilepassError(f"{self.name}: config_for takes no {', '.join(sorted(hints))}")
+    def config_for(self, shape: Shape, **fields: Any) -> ConfigT:
+        """The configuration to use for `shape` with these fields given; the workload chooses the
+        others. Raises TilepassError on an unknown field."""
         self.checked_shape(shape)
-        return self.default_config
+        return self.with_fields(self.default_config, fields)
 
-    def configure(self, config: ConfigT, overrides: Mapping[str, str]) -> ConfigT:
-        """`config` with fields replaced by text, e.g. `{"block_m": "64", "epilogue": "bias"}`.
+    def config_from(self, shape: Shape, texts: Mapping[str, str]) -> ConfigT:
+        """`config_for` with the fields as text, e.g. `{"block-m": "64", "epilogue": "bias"}`."""
+        return self.config_for(shape, **self.parse_fields(texts))
 
-        Raises TilepassError on an unknown field or a value of the wrong type.
-        """
-        types = typing.get_type_hints(type(config))
+    def configure(self, config: ConfigT, texts: Mapping[str, str]) -> ConfigT:
+        """`config` with these fields replaced and no other changed."""
+        return self.with_fields(config, self.parse_fields(texts))
+
+    def parse_fields(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Fields of the configuration from text. Raises TilepassError on an unknown field or a
+        value of the wrong type."""
+        types = typing.get_type_hints(type(self.default_config))
         values: dict[str, Any] = {}
-        for key, text in overrides.items():
+        for key, text in texts.items():
             name = key.replace("-", "_")
             if name not in types:
                 known = ", ".join(types)
@@ -173,7 +178,28 @@ class Workload(ABC, Generic[ConfigT]):
                     f"{self.name}: no option '{key}'{nearest(name, types)} (options: {known})"
                 )
             values[name] = parse_value(f"{self.name}: option '{key}'", text, types[name])
-        return dataclasses.replace(config, **values)
+        return values
+
+    def with_fields(self, config: ConfigT, fields: Mapping[str, Any]) -> ConfigT:
+        """`config` with fields replaced by values. Raises TilepassError on an unknown field."""
+        known = [f.name for f in dataclasses.fields(config)]
+        for name in fields:
+            if name not in known:
+                raise TilepassError(f"{self.name}: no option '{name}'{nearest(name, known)}")
+        return dataclasses.replace(config, **fields)
+
+    def launch_of(
+        self,
+        config: ConfigT,
+        grid: tuple[int, ...],
+        arguments: Mapping[str, Any],
+        constants: Mapping[str, Any],
+        outputs: tuple[torch.Tensor, ...],
+    ) -> Launch:
+        """The launch of this configuration's kernel on these arguments."""
+        bound = self.jit_function(config)[grid]
+        run = partial(bound, **arguments, **constants, **config.options())
+        return Launch(run, outputs, grid)
 
     def compile(self, config: ConfigT, target: GPUTarget) -> CompiledKernel:
         """Compile for `target`; needs no GPU."""

@@ -2,14 +2,14 @@
 
 Usage: python3 cmake/environment.py main|triton39
 
-* `main` makes `.venv`: the project in editable form with everything that `pyproject.toml` names. Where the
-  interpreter that runs this script has torch and triton in the supported ranges, these two and whatever
-  else it has are used instead of being installed again.
+* `main` makes `.venv`: the project in editable form with everything that `pyproject.toml` names.
+  Where the interpreter that runs this script has torch and triton in the supported ranges, these
+  two and whatever else it has are used instead of being installed again.
 * `triton39` makes `.venv-triton39`: Triton 3.9.0 and the project; all else is taken from `.venv`.
 
-A finished environment holds a fingerprint of what it was made from; while that stays the same, nothing is
-done. The script uses no package, because it runs before any is installed. pip's own settings
-(`PIP_INDEX_URL`, `PIP_NO_INDEX`, `PIP_FIND_LINKS`, ...) apply.
+A finished environment holds a fingerprint of what it was made from; while that stays the same,
+nothing is done. The script uses no package, because it runs before any is installed. pip's own
+settings (`PIP_INDEX_URL`, `PIP_NO_INDEX`, `PIP_FIND_LINKS`, ...) apply.
 """
 
 import argparse
@@ -35,9 +35,9 @@ TRITON39 = SOURCE / ".venv-triton39"
 FINGERPRINT = "tilepass-fingerprint"
 
 BUILD_TOOLS = ("setuptools>=77", "wheel")
-# Torch's GPU builds, the only ones on PyPI, pin their Triton: this is the newest that goes with the pinned
-# one. The CPU builds pin none and are a tenth of the size; some machines have one in their own package
-# index, else PyTorch's index is asked.
+# Torch's GPU builds, the only ones on PyPI, pin their Triton: this is the newest that goes with the
+# pinned one. The CPU builds pin none and are a tenth of the size; some machines have one in their
+# own package index, else PyTorch's index is asked.
 TORCH_GPU = ("torch==2.11.0",)
 TORCH_CPU = ("torch==2.13.0+cpu",)
 PYTORCH_CPU_INDEX = ("--extra-index-url", "https://download.pytorch.org/whl/cpu", "--retries", "1")
@@ -58,7 +58,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def in_range(version: str, requirement: str) -> bool:
-    """Whether a version meets the `>=` and `<` bounds of a requirement such as `triton>=3.6,<3.10`."""
+    """Whether a version meets the bounds of a requirement such as `triton>=3.6,<3.10`."""
     bounds: list[tuple[str, str]] = re.findall(r"(>=|<)\s*([\d.]+)", requirement)
     found = release(version)
     return all((found >= release(b)) if op == ">=" else (found < release(b)) for op, b in bounds)
@@ -93,7 +93,7 @@ def fingerprint(*facts: str) -> str:
 
 
 def is_current(venv: Path, wanted: str) -> bool:
-    """Whether an environment was finished with this fingerprint and its interpreter still starts."""
+    """Whether an environment was finished with this fingerprint and its Python still starts."""
     stamp = venv / FINGERPRINT
     if not stamp.exists() or stamp.read_text() != wanted:
         return False
@@ -122,8 +122,8 @@ def site_packages(venv: Path) -> Path:
 def link_site_packages(venv: Path, folders: Sequence[str | Path]) -> None:
     """Let an environment import what other environments hold; what it installs itself comes first.
 
-    The other folders are searched for `.pth` files too, which `sys.path` entries alone would not be.
-    `--system-site-packages` does not do: in an environment made from another one it means the
+    The other folders' `.pth` files are run too, which a `sys.path` entry alone would not do.
+    `--system-site-packages` does not serve: in an environment made from another one it means the
     interpreter's own packages, not that other environment's.
     """
     lines = [f"import site; site.addsitedir({str(folder)!r})\n" for folder in folders]
@@ -146,7 +146,7 @@ def has_gpu() -> bool:
 
 
 def install_torch(venv: Path, constraints: Path) -> None:
-    """Install the pinned torch: a GPU build where there is a GPU, else the first CPU build to be had."""
+    """Install the pinned torch: a GPU build where there is a GPU, else a CPU build."""
     cpu: list[tuple[str, ...]] = [TORCH_CPU, (*TORCH_CPU, *PYTORCH_CPU_INDEX)]
     choices = [TORCH_GPU] if has_gpu() else [*cpu, TORCH_GPU]
     for choice in choices:
@@ -157,7 +157,7 @@ def install_torch(venv: Path, constraints: Path) -> None:
 
 
 def pins_to_apply(reuse: bool) -> str:
-    """The lines of the constraints file; of those, when reusing, the ones for what is not there yet."""
+    """The lines of the constraints file; when reusing, those for what is not there yet."""
     lines = [line for line in CONSTRAINTS.read_text().splitlines() if "==" in line]
     if reuse:
         lines = [line for line in lines if installed(line.split("==")[0]) is None]

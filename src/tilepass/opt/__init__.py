@@ -1,0 +1,1 @@
+"""The pass driver behind `tilepass-opt`: an IR file in, passes, an IR file out."""

@@ -1,0 +1,45 @@
+"""Machine code as text: SASS by the nvdisasm of Triton's wheel, AMD's assembly as compiled."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from tilepass.core.errors import TilepassError
+from tilepass.dump.artifacts import Artifacts
+from tilepass.dump.tools import as_file, run_tool, tool_path
+
+# `/*0150*/  @!P0 BRA ...`: address, an optional guard predicate, the operation.
+_SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M)
+_AMD = re.compile(r"^\s+((?:v|s|ds|buffer|global|scratch|flat)_\w+)", re.M)
+
+
+def listing(artifacts: Artifacts) -> str:
+    """The code of a kernel with source lines where the binary has them.
+
+    Triton's wheel holds no disassembler for AMD: there the assembly from which the binary was
+    made is the listing. Raises TilepassError where neither is to be had.
+    """
+    if artifacts.is_nvidia:
+        return sass(artifacts.binary)
+    if "amdgcn" in artifacts.texts:
+        return artifacts.texts["amdgcn"]
+    raise TilepassError(
+        f"kernel '{artifacts.name}': Triton's wheel cannot disassemble a {artifacts.binary_stage} "
+        "and its assembly was not kept"
+    )
+
+
+def sass(cubin: bytes) -> str:
+    """SASS of all functions of a cubin, with `//## File` lines. Raises TilepassError."""
+    with as_file(cubin, ".cubin") as path:
+        return run_tool([tool_path("nvdisasm"), "--print-code", "-g", path]).stdout
+
+
+def count_instructions(code: str, nvidia: bool) -> Mapping[str, int]:
+    """Instruction counts by operation without its modifiers: `HGMMA`, `UTMALDG`, `LDSM`, or on AMD
+    `v_mfma_f32_16x16x16_f16`."""
+    pattern = _SASS if nvidia else _AMD
+    counts = Counter(pattern.findall(code))
+    return dict(sorted(counts.items()))

@@ -1,0 +1,91 @@
+"""Runs kernels in Triton's interpreter, for test_kernels_interpreted.py.
+
+It does so in a process of its own: `@triton.jit` decides at import whether it interprets. Reads a
+JSON list of cases `[kernel, shape, {option: text}, seed]` from standard input and prints for each
+one JSON line: null where the outputs agree with the reference, else what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+from tilepass.core.errors import TilepassError
+from tilepass.kernels import get_workload
+
+
+def repair_interpreter() -> None:
+    """What Triton's interpreter lacks and these kernels need.
+
+    * Loop bounds are arrays of one element, which numpy 2.4 no longer turns into integers (3.6).
+    * fp32 to bf16 truncates, where the hardware rounds to nearest even.
+    * `tl.dot` multiplies the bit patterns of bf16.
+    """
+    from triton.runtime import interpreter as module
+
+    interpreter: Any = module
+    patch_tensor, convert = interpreter._patch_lang_tensor, interpreter._convert_float
+    builder, bf16 = interpreter.InterpreterBuilder, interpreter.tl.bfloat16
+    dot = builder.create_dot
+
+    def patch_tensor_with_index(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    def convert_rounding(data: Any, source: Any, target: Any, rounding: Any) -> Any:
+        if (source, target) == (interpreter.tl.float32, bf16):
+            return data.astype(ml_dtypes.bfloat16).view(np.uint16)
+        return convert(data, source, target, rounding)
+
+    def widen(handle: Any) -> Any:
+        if handle.dtype.scalar != bf16:
+            return handle
+        values = handle.data.view(ml_dtypes.bfloat16).astype(np.float32)
+        return interpreter.TensorHandle(values, interpreter.tl.float32)
+
+    def dot_of_floats(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        return dot(self, widen(a), widen(b), *rest)
+
+    interpreter._patch_lang_tensor = patch_tensor_with_index
+    interpreter._convert_float = convert_rounding
+    builder.create_dot = dot_of_floats
+
+
+def run(kernel: str, shape: list[int], options: dict[str, str], seed: int) -> str | None:
+    """What is wrong with the outputs of two launches, or None."""
+    workload = get_workload(kernel)
+    config = workload.config_from(tuple(shape), options)
+    inputs = workload.make_inputs(tuple(shape), seed, "cpu", config)
+    launch = workload.prepare(inputs, config)
+    launch()
+    if problem := workload.check(launch, inputs):
+        return problem
+    launch.poison()
+    launch()
+    return workload.check(launch, inputs)
+
+
+def main() -> int:
+    repair_interpreter()
+    warnings.simplefilter("ignore")
+    for kernel, shape, options, seed in json.load(sys.stdin):
+        try:
+            result = run(kernel, shape, options, seed)
+        except TilepassError as error:
+            result = f"error: {error}"
+        except Exception as error:
+            result = f"{type(error).__name__}: {error}"
+        print(json.dumps(result), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

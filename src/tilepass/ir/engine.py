@@ -7,15 +7,16 @@ unregistered; attributes and types of those dialects are opaque texts (see ir.la
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-from cutlass._mlir import ir, passmanager, rewrite
+import threading
+from typing import Any
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
 from tilepass.core.errors import ParseError
+from tilepass.ir.aliases import expand_aliases
+from tilepass.ir.light_import import without_package_init
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+with without_package_init("cutlass"):
+    from cutlass._mlir import ir, passmanager, rewrite
 
 Module = ir.Module
 Operation = ir.Operation
@@ -27,35 +28,67 @@ __all__ = [
     "ir",
     "location_of",
     "new_context",
+    "operation_names",
     "parse",
     "passmanager",
     "print_generic",
     "rewrite",
+    "shared_context",
     "verify",
 ]
 
-_ALIAS = re.compile(r"^([#!][A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
+# A context keeps every type, attribute and location for good. After this much text the next
+# module gets a context of its own; the old one goes when its last module goes.
+_CONTEXT_BUDGET = 8_000_000
+
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+
+
+class _PerThread(threading.local):
+    """The context that a thread reuses (a new one costs 2 to 3 ms) and the characters read."""
+
+    context: ir.Context | None = None
+    read = 0
+
+
+_per_thread = _PerThread()
 
 
 def new_context() -> ir.Context:
     """A context in which operations of any dialect are allowed."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
+    # One thread pool per context would be made and torn down for modules of a few 100 operations.
+    context.enable_multithreading(False)
     return context
 
 
-def parse(text: str, context: ir.Context | None = None) -> Module:
-    """Parse generic MLIR text. Raises ParseError with the diagnostics."""
+def shared_context() -> ir.Context:
+    """The calling thread's context."""
+    if _per_thread.context is None or _per_thread.read > _CONTEXT_BUDGET:
+        _per_thread.context, _per_thread.read = new_context(), 0
+    return _per_thread.context
+
+
+def parse(text: str, filename: str | None = None, context: ir.Context | None = None) -> Module:
+    """Parse MLIR text in the thread's shared context, or in the one given.
+
+    `filename` is what diagnostics name. Raises ParseError with the diagnostics.
+    """
+    _per_thread.read += len(text)
     try:
-        return ir.Module.parse(expand_aliases(text), context or new_context())
+        return ir.Module.parse(expand_aliases(text), context or shared_context())
     except ir.MLIRError as error:
-        raise ParseError(str(error)) from error
+        found = _diagnostics(error, filename)
+        raise ParseError("\n".join(diagnostic.format() for diagnostic in found)) from error
 
 
 def print_generic(module: Module) -> str:
     """Generic text of a module with locations."""
-    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    # Without `assume_verified` the printer verifies first, to choose a form that is given here.
+    return module.operation.get_asm(
+        enable_debug_info=True, print_generic_op_form=True, assume_verified=True
+    )
 
 
 def verify(module: Module) -> list[Diagnostic]:
@@ -63,34 +96,42 @@ def verify(module: Module) -> list[Diagnostic]:
     try:
         module.operation.verify()
     except ir.MLIRError as error:
-        return [Diagnostic("error", str(error))]
+        return _diagnostics(error, None)
     return []
 
 
-def expand_aliases(text: str) -> str:
-    """Replace attribute and type aliases by their definitions, outside string literals.
+def operation_names(module: Module) -> set[str]:
+    """The names of all operations of a module."""
+    names: set[str] = set()
 
-    The bodies of unregistered types are opaque to the parser: an alias inside one would stay a
-    name without a meaning. `#loc` aliases are understood everywhere and stay.
-    """
-    aliases = {
-        name: body for name, body in _ALIAS.findall(text) if not name.startswith("#loc")
-    }
-    if not aliases:
-        return text
-    names = "|".join(re.escape(name) for name in sorted(aliases, key=len, reverse=True))
-    token = re.compile(rf'"(?:[^"\\]|\\.)*"|(?:{names})(?![\w$])(?! = )')
-    for name, body in aliases.items():
-        aliases[name] = _replace(token, body, aliases)
-    without = _ALIAS.sub(lambda match: match[0] if match[1].startswith("#loc") else "", text)
-    return _replace(token, without, aliases)
+    def visit(operation: Any) -> Any:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return names
 
 
-def location_of(operation: Operation) -> SourceLocation | None:
+def location_of(operation: object) -> SourceLocation | None:
     """The innermost file, line and column in an operation's location, None if it has none."""
-    match = _FILE_LOCATION.search(str(operation.location))
+    return _location(str(getattr(operation, "location", operation)))
+
+
+def _location(text: str) -> SourceLocation | None:
+    match = _FILE_LOCATION.search(text)
     return SourceLocation(match[1], int(match[2]), int(match[3])) if match else None
 
 
-def _replace(token: re.Pattern[str], text: str, aliases: Mapping[str, str]) -> str:
-    return token.sub(lambda match: aliases.get(match[0], match[0]), text)
+def _diagnostics(error: Any, filename: str | None) -> list[Diagnostic]:
+    """The diagnostics of an exception of the bindings, text parsed from memory named `filename`."""
+    found = [_diagnostic(info, filename) for info in error.error_diagnostics]
+    return found or [Diagnostic("error", str(error))]
+
+
+def _diagnostic(info: Any, filename: str | None) -> Diagnostic:
+    severity = str(info.severity).rpartition(".")[2].lower()
+    location = _location(str(info.location))
+    if location and filename and location.file == "-":
+        location = SourceLocation(filename, location.line, location.column)
+    notes = tuple(_diagnostic(note, filename) for note in info.notes)
+    return Diagnostic(severity, info.message, location, notes)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,135 @@
+"""Diagnostics of libtriton: it prints them to the process's stderr and raises without a text."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tilepass.core.diagnostics import Diagnostic, Severity, SourceLocation
+
+# File descriptor 2 belongs to the whole process.
+_stderr_lock = threading.RLock()
+_STDERR = 2
+
+_SEVERITY = r"(error|warning|remark|note)"
+# MLIR's default handler prints `loc(LOCATION): error: ...`, its source manager `FILE:L:C: error:`.
+_HEAD = re.compile(
+    rf"^(?:loc\((?P<loc>.*?)\)|(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+)|<unknown>:0)?"
+    rf"(?:: )?{_SEVERITY}: (?P<message>.*)$"
+)
+_FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+_CARET = re.compile(r"\s*[~^]+\s*$")
+
+
+class Captured:
+    """What was written to stderr inside a `capture_diagnostics` block, during it and after it."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink: int | None = sink
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return self._text if self._sink is None else _read(self._sink)
+
+    def close(self) -> None:
+        """Keep the text; the descriptor goes."""
+        self._text, self._sink = self.text, None
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """The diagnostics in the text, notes attached to the message before them."""
+        return parse_diagnostics(self.text)[0]
+
+    def forward(self) -> None:
+        """Write to stderr what is not part of a diagnostic."""
+        _write(parse_diagnostics(self.text)[1])
+
+
+@contextmanager
+def capture_diagnostics() -> Generator[Captured]:
+    """Capture what native code writes to stderr; blocks of one thread may nest.
+
+    Without an exception the text is passed on to stderr at the end: what a successful pass prints
+    was asked for by its user. With one, the text stays in the object for whoever handles it.
+    Other threads' writes to stderr in the meantime are captured too, and passed on.
+    """
+    with _stderr_lock:
+        sys.stderr.flush()
+        saved, sink = os.dup(_STDERR), os.memfd_create("stderr")
+        captured = Captured(sink)
+        try:
+            os.dup2(sink, _STDERR)
+            try:
+                yield captured
+            finally:
+                os.dup2(saved, _STDERR)
+                captured.close()
+        finally:
+            os.close(saved)
+            os.close(sink)
+        _write(captured.text)
+
+
+def parse_diagnostics(text: str) -> tuple[list[Diagnostic], str]:
+    """The diagnostics in MLIR's output, and the text that belongs to none of them."""
+    found: list[Diagnostic] = []
+    rest: list[str] = []
+    for line in text.splitlines():
+        if head := _HEAD.match(line):
+            _add(found, _diagnostic(head))
+        elif found:
+            found[-1] = _continue(found[-1], line)
+        else:
+            rest.append(line + "\n")
+    return [_without_source_line(diagnostic) for diagnostic in found], "".join(rest)
+
+
+def _diagnostic(head: re.Match[str]) -> Diagnostic:
+    severity: Severity = head[5]  # pyright: ignore[reportAssignmentType]
+    location = None
+    if head["file"] is not None:
+        location = SourceLocation(head["file"], int(head["line"]), int(head["column"]))
+    elif head["loc"] is not None and (place := _FILE_LOCATION.search(head["loc"])):
+        location = SourceLocation(place[1], int(place[2]), int(place[3]))
+    return Diagnostic(severity, head["message"], location)
+
+
+def _add(found: list[Diagnostic], diagnostic: Diagnostic) -> None:
+    if diagnostic.severity == "note" and found:
+        found[-1] = replace(found[-1], notes=(*found[-1].notes, diagnostic))
+    else:
+        found.append(diagnostic)
+
+
+def _continue(diagnostic: Diagnostic, line: str) -> Diagnostic:
+    """A further line of the message: of the last note, if there is one."""
+    if diagnostic.notes:
+        last = _continue(diagnostic.notes[-1], line)
+        return replace(diagnostic, notes=(*diagnostic.notes[:-1], last))
+    return replace(diagnostic, message=f"{diagnostic.message}\n{line}")
+
+
+def _without_source_line(diagnostic: Diagnostic) -> Diagnostic:
+    """Without the excerpt of the source and the caret that MLIR's source manager adds."""
+    lines = diagnostic.message.split("\n")
+    if len(lines) >= 3 and _CARET.match(lines[2]):
+        del lines[1:3]
+    notes = tuple(map(_without_source_line, diagnostic.notes))
+    return replace(diagnostic, message="\n".join(lines), notes=notes)
+
+
+def _read(descriptor: int) -> str:
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    return os.pread(descriptor, size, 0).decode(errors="replace")
+
+
+def _write(text: str) -> None:
+    if text:
+        os.write(_STDERR, text.encode())

@@ -1,0 +1,127 @@
+"""Triton's modules: making contexts, parsing, and printing in generic form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import triton
+from triton._C import libtriton
+
+from tilepass.core.errors import ParseError
+from tilepass.frontends.triton.capture import capture_diagnostics
+from tilepass.ir.types import spelling_hint
+
+triton_ir: Any = libtriton.ir
+_nvidia: Any = libtriton.nvidia
+_amd: Any = libtriton.amd
+
+
+class TritonOperation(Protocol):
+    """`libtriton.ir.operation`: read only."""
+
+    def get_name(self) -> str: ...
+
+
+class TritonModule(Protocol):
+    """`libtriton.ir.module`, as far as it is used here."""
+
+    context: Any
+
+    def str(self) -> str: ...
+    def verify(self) -> bool: ...
+    def walk(self, visit: Callable[[TritonOperation], None]) -> None: ...
+
+
+def triton_version() -> tuple[int, ...]:
+    """The installed Triton's version, e.g. (3, 6, 0)."""
+    release = triton.__version__.partition("+")[0]
+    return tuple(int(part) for part in release.split(".") if part.isdigit())
+
+
+def new_context() -> Any:
+    """A `libtriton.ir.context` with the dialects of every back end of the installed Triton."""
+    context = triton_ir.context()
+    triton_ir.load_dialects(context)
+    _nvidia.load_dialects(context)
+    _amd.load_dialects(context)
+    return context
+
+
+def load(text: str, filename: str, context: Any = None, *, first_line: int = 1) -> TritonModule:
+    """A Triton module from text in either form; operations without a location get `filename`'s.
+
+    `first_line` is the line of `filename` on which `text` begins (a part of a split file). Raises
+    ParseError with the diagnostics, located in `filename`.
+    """
+    context = new_context() if context is None else context
+    padded = "\n" * (first_line - 1) + text
+    with _InMemory(padded) as path:
+        module = _parse(path, filename, context, text)
+        if f'"{path}"' not in module.str():
+            return module
+        located = generic_text(module).replace(f'"{path}"', f'"{filename}"')
+    return parse(located, context, filename)
+
+
+def parse(text: str, context: Any, filename: str = "<tilepass>") -> TritonModule:
+    """A verified Triton module from text in which every operation has its location.
+
+    Raises ParseError; `filename` is what diagnostics about the text itself name.
+    """
+    with _InMemory(text) as path:
+        return _parse(path, filename, context, text)
+
+
+def generic_text(module: TritonModule) -> str:
+    """Generic form of a Triton module, locations included; the module is left as it was.
+
+    libtriton cannot be asked for it, but MLIR prints a module that does not verify in generic
+    form, and a second block in the module's region makes it so. The block is taken out again.
+    """
+    native = cast("Any", module)
+    region = native.get_operation().get_region(0)
+    block = triton_ir.builder(module.context).create_block_with_parent(region, [])
+    try:
+        text = module.str()
+    finally:
+        block.erase()
+    start = text.rindex("\n^bb1:")
+    return text[:start] + text[text.index("\n", start + 1) :]
+
+
+def operation_names(module: TritonModule) -> set[str]:
+    """The names of all operations of a module; costs about 1 us per operation."""
+    names: set[str] = set()
+    module.walk(lambda operation: names.add(operation.get_name()))
+    return names
+
+
+class _InMemory:
+    """A path under which libtriton can read a text, without a file on disk."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __enter__(self) -> str:
+        self._descriptor = os.memfd_create("tilepass")
+        with open(self._descriptor, "w", encoding="utf-8", closefd=False) as file:
+            file.write(self._text)
+        return f"/proc/self/fd/{self._descriptor}"
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+
+def _parse(path: str, filename: str, context: Any, text: str) -> TritonModule:
+    with capture_diagnostics() as captured:
+        try:
+            module = triton_ir.parse_mlir_module(path, context)
+        except RuntimeError as error:
+            shown = "\n".join(diagnostic.format() for diagnostic in captured.diagnostics)
+            message = shown.replace(path, filename) or f"{filename}: error: {error}"
+            raise ParseError(message + spelling_hint(text, triton_version())) from error
+    # A module whose context is collected first crashes the process.
+    module.context = context
+    return cast("TritonModule", module)

@@ -1,0 +1,65 @@
+"""The file that replays a failing pass, and the message that names it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilepass.core.pass_base import Pass, PassContext
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The last of `passes` failed; `module_text` is the module before the first of them."""
+
+    passes: Sequence[Pass]
+    context: PassContext
+    module_text: str
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """What the user reads: the pass, the reason, and how to replay it."""
+        return f"pass '{self.passes[-1].name}' {self.reason}\n{write_reproducer(self)}"
+
+
+def write_reproducer(failure: Failure) -> str:
+    """Write the file; returns the line that names it and the command that replays it."""
+    header = [
+        f"// RUN: {_command(failure, '%s')}",
+        f"// {failure.context.compiler}: pass '{failure.passes[-1].name}' "
+        f"{failure.reason.splitlines()[0]}",
+    ]
+    if failure.context.compile_options:
+        options = ", ".join(f"{k}={v}" for k, v in failure.context.compile_options.items())
+        header.append(f"// compile options: {' '.join(options.split())}")
+    prefix = f"tilepass-{failure.passes[-1].name}-"
+    try:
+        descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".mlir")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("\n".join([*header, failure.module_text]))
+    except OSError as error:
+        return f"the reproducer could not be written: {error}"
+    return f"reproducer: {path}\nreplay: {_command(failure, shlex.quote(path))}"
+
+
+def _command(failure: Failure, file: str) -> str:
+    words = ["tilepass-opt", file]
+    if failure.context.target:
+        words += ["--target", str(failure.context.target)]
+    words += ["-p", shlex.quote(",".join(map(str, failure.passes)))]
+    for path in dict.fromkeys(filter(None, map(_loaded_from, failure.passes))):
+        words += ["--load", shlex.quote(path)]
+    return " ".join(words)
+
+
+def _loaded_from(a_pass: Pass) -> str | None:
+    """The file of a pass that no installed package provides: `tilepass-opt` must load it."""
+    module = sys.modules.get(type(a_pass).__module__)
+    if module is None or "." in module.__name__:
+        return None
+    return getattr(module, "__file__", None)

@@ -1,0 +1,79 @@
+"""Importing a subpackage without running the `__init__` of the package around it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+
+
+@contextmanager
+def without_package_init(package: str) -> Generator[None]:
+    """Let `import package.sub` inside the block leave `package` itself unexecuted.
+
+    The bindings load in 0.1 s, the DSL that their package's `__init__` brings along in 1 s. A later
+    `import package` runs that `__init__`, in the module object that the subpackages already hang
+    on, so that there is one copy of everything. No effect where `package` is imported already.
+    Raises ModuleNotFoundError where `package` is not installed.
+    """
+    if package in sys.modules:
+        yield
+        return
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    placeholder = types.ModuleType(package)
+    placeholder.__path__ = list(spec.submodule_search_locations)
+    placeholder.__spec__ = spec
+    sys.modules[package] = placeholder
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+        sys.meta_path.insert(0, _IntoPlaceholder(placeholder))
+
+
+class _IntoPlaceholder(MetaPathFinder):
+    """Finds one package, once: the real one, to be executed in the placeholder."""
+
+    def __init__(self, placeholder: types.ModuleType) -> None:
+        self._placeholder = placeholder
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The package's spec with a loader that reuses the placeholder, None for other modules."""
+        if fullname != self._placeholder.__name__:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Reusing(spec.loader, self._placeholder)
+        return spec
+
+
+class _Reusing(Loader):
+    """A loader that executes into a module made before."""
+
+    def __init__(self, loader: Loader, module: types.ModuleType) -> None:
+        self._loader = loader
+        self._module = module
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """The module made before."""
+        return self._module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run the package's `__init__`."""
+        self._loader.exec_module(module)
+
+    def __getattr__(self, name: str) -> object:
+        """All else (get_source, get_filename, ...) as the package's own loader has it."""
+        return getattr(self._loader, name)

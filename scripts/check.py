@@ -1,0 +1,174 @@
+"""Run every check of this source tree and print the test runners' closing lines.
+
+Usage: .venv/bin/python scripts/check.py [--gpu] [--only NAME ...]
+
+Without `--gpu`: ruff, pyright, then lit and pytest in the environments of Triton 3.6 and 3.9;
+nothing needs a GPU. With `--gpu`: the tests marked `gpu`, and it fails where there is none.
+Every step runs whatever the others give; the whole output of each is kept in `out/check`.
+Exits non-zero if one failed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1]
+LOGS = SOURCE / "out" / "check"
+PYTHON = SOURCE / ".venv" / "bin" / "python"
+PYTHON_TRITON39 = SOURCE / ".venv-triton39" / "bin" / "python"
+STEP_LIMIT_SECONDS = 1500
+TIMED_OUT = 124  # as the command `timeout` exits
+JOBS = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command; `closing` is how many of its last lines sum it up."""
+
+    name: str
+    command: tuple[str, ...]
+    closing: int = 0
+
+    @property
+    def slug(self) -> str:
+        """The name as a file name."""
+        return self.name.replace(" ", "-").replace(",", "")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step gave: exit code, output and wall-clock seconds."""
+
+    step: Step
+    code: int
+    output: str
+    seconds: float
+
+    def closing_lines(self) -> list[str]:
+        """The last lines of the output that hold something."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        return lines[-self.step.closing :] if self.step.closing else []
+
+
+def static_steps() -> list[Step]:
+    """Format, lint and types. Types are checked against the main environment only."""
+    python = str(PYTHON)
+    return [
+        Step("ruff check", (python, "-m", "ruff", "check", ".")),
+        Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
+        Step("pyright", (python, "-m", "pyright", "--pythonpath", python), closing=1),
+    ]
+
+
+def lit_step(name: str, python: Path, *arguments: str) -> Step:
+    """The lit suite in one environment."""
+    command = (str(python), "-m", "lit.main", "-sv", f"-j{JOBS}", *arguments)
+    return Step(name, command, closing=3)
+
+
+def pytest_step(name: str, python: Path, *arguments: str) -> Step:
+    """The pytest suite in one environment."""
+    return Step(name, (str(python), "-m", "pytest", *arguments), closing=1)
+
+
+def test_steps() -> Iterator[Step]:
+    """The test suites, in both environments."""
+    workers = ("-n", str(JOBS), "-m", "not gpu")
+    for version, python in (("3.6", PYTHON), ("3.9", PYTHON_TRITON39)):
+        yield lit_step(f"lit, Triton {version}", python, "lit_tests")
+        yield pytest_step(f"pytest, Triton {version}", python, *workers)
+
+
+def gpu_steps() -> list[Step]:
+    """The tests that need a GPU; one at a time, since they measure."""
+    return [
+        lit_step("lit, GPU", PYTHON, "--param", "gpu=required", "lit_tests/gpu"),
+        pytest_step("pytest, GPU", PYTHON, "-m", "gpu"),
+    ]
+
+
+def clean_environment(step: Step) -> dict[str, str]:
+    """A step's environment: nobody's settings of Triton or tilepass, and a cache of its own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON_", "TILEPASS"))}
+    cache = LOGS / f"{step.slug}.triton-cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    return kept | {"TRITON_CACHE_DIR": str(cache)}
+
+
+def run_step(step: Step) -> Outcome:
+    """Run one step and tell how it went; the output of a failed one is printed whole."""
+    start = time.monotonic()
+    log = LOGS / f"{step.slug}.log"
+    with log.open("wb") as output:
+        try:
+            code = subprocess.run(
+                step.command,
+                cwd=SOURCE,
+                env=clean_environment(step),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=STEP_LIMIT_SECONDS,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = TIMED_OUT
+    outcome = Outcome(step, code, log.read_text(errors="replace"), time.monotonic() - start)
+    verdict = "ok   " if code == 0 else "FAIL "
+    print(f"{verdict} {step.name} ({outcome.seconds:.0f} s)", flush=True)
+    if code != 0:
+        reason = "stopped at the time limit" if code == TIMED_OUT else f"exit code {code}"
+        print(f"{outcome.output}\n^ {step.name}: {reason}", flush=True)
+    return outcome
+
+
+def run_in_order(steps: Sequence[Step]) -> list[Outcome]:
+    """Run steps one after the other."""
+    return [run_step(step) for step in steps]
+
+
+def gpu_problem() -> str | None:
+    """Why the GPU tests cannot run here, or None."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} finds no CUDA GPU on this machine"
+    print(f"GPU: {torch.cuda.get_device_name()}", flush=True)
+    return None
+
+
+def main() -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Run every check of this source tree.")
+    parser.add_argument("--gpu", action="store_true", help="run the tests that need a CUDA GPU")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="steps whose name holds a NAME")
+    arguments = parser.parse_args()
+    if arguments.gpu and (problem := gpu_problem()):
+        print(f"error: the GPU checks need a CUDA GPU: {problem}", file=sys.stderr)
+        return 1
+    # Two queues: the static checks keep one core busy at most, the test suites spread over all.
+    queues = [gpu_steps()] if arguments.gpu else [static_steps(), list(test_steps())]
+    if arguments.only:
+        queues = [[s for s in q if any(word in s.name for word in arguments.only)] for q in queues]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with ThreadPoolExecutor(max_workers=len(queues)) as pool:
+        outcomes = [outcome for queue in pool.map(run_in_order, queues) for outcome in queue]
+    failed = [outcome.step.name for outcome in outcomes if outcome.code != 0]
+    print(f"\n{len(outcomes)} steps in {time.monotonic() - start:.0f} s")
+    for outcome in outcomes:
+        if lines := outcome.closing_lines():
+            print(f"-- {outcome.step.name}", *lines, sep="\n")
+    print(f"check: FAILED: {', '.join(failed)}" if failed else "check: everything passed")
+    return 1 if failed or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

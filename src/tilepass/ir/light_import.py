@@ -7,8 +7,12 @@ import sys
 import types
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    # At run time this module would bring importlib.resources along, 40 ms of every start.
+    from importlib.abc import Loader
 
 
 @contextmanager
@@ -37,7 +41,7 @@ def without_package_init(package: str) -> Generator[None]:
         sys.meta_path.insert(0, _IntoPlaceholder(placeholder))
 
 
-class _IntoPlaceholder(MetaPathFinder):
+class _IntoPlaceholder:
     """Finds one package, once: the real one, to be executed in the placeholder."""
 
     def __init__(self, placeholder: types.ModuleType) -> None:
@@ -55,11 +59,11 @@ class _IntoPlaceholder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Reusing(spec.loader, self._placeholder)
+            spec.loader = cast("Loader", _Reusing(spec.loader, self._placeholder))
         return spec
 
 
-class _Reusing(Loader):
+class _Reusing:
     """A loader that executes into a module made before."""
 
     def __init__(self, loader: Loader, module: types.ModuleType) -> None:

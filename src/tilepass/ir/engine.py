@@ -29,10 +29,13 @@ __all__ = [
     "location_of",
     "new_context",
     "operation_names",
+    "operations",
     "parse",
     "passmanager",
+    "plain",
     "print_generic",
     "rewrite",
+    "same_value",
     "shared_context",
     "verify",
 ]
@@ -100,16 +103,38 @@ def verify(module: Module) -> list[Diagnostic]:
     return []
 
 
-def operation_names(module: Module) -> set[str]:
-    """The names of all operations of a module."""
-    names: set[str] = set()
+def operations(root: Module | ir.Operation | ir.OpView) -> list[Operation]:
+    """`root` and all operations inside it, each before those in its regions.
 
-    def visit(operation: Any) -> Any:
-        names.add(operation.name)
+    A list: the caller may erase what it finds.
+    """
+    found: list[Operation] = []
+
+    def visit(operation: Operation) -> ir.WalkResult:
+        found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit)
-    return names
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def operation_names(module: Module) -> set[str]:
+    """The names of all operations of a module."""
+    return {operation.name for operation in operations(module)}
+
+
+def plain(value: ir.Value) -> ir.Value:
+    """The same value as a `Value`: comparable with other plain ones and hashable by identity.
+
+    The DSL that shares the bindings makes the values of a module objects whose `==` and `+` build
+    operations.
+    """
+    return ir.Value(value)
+
+
+def same_value(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are the same result or block argument."""
+    return plain(one) == plain(other)
 
 
 def location_of(operation: object) -> SourceLocation | None:

@@ -131,13 +131,24 @@ def link_site_packages(venv: Path, folders: Sequence[str | Path]) -> None:
 
 
 def pip_install(venv: Path, *arguments: str | Path, constraints: Path | None = None) -> bool:
-    """Install into an environment; pip prints warnings and errors only. False if it failed."""
+    """Install into an environment. False if that failed, with pip's messages printed."""
     options = ["-q", "--no-input", "--no-compile", "--disable-pip-version-check"]
     options += ["--root-user-action", "ignore", "--progress-bar", "off"]
     if constraints is not None:
         options += ["-c", str(constraints)]
-    python = venv / "bin" / "python"
-    return run([python, "-m", "pip", "install", *options, *arguments]) == 0
+    command = [venv / "bin" / "python", "-m", "pip", "install", *options, *arguments]
+    result = subprocess.run(
+        [str(word) for word in command],
+        check=False,
+        cwd=SOURCE,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if result.returncode != 0:
+        say(result.stdout)
+    return result.returncode == 0
 
 
 def has_gpu() -> bool:

@@ -9,7 +9,9 @@ Exits non-zero if one failed.
 """
 
 import argparse
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,11 +32,14 @@ JOBS = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Step:
-    """One command; `closing` is how many of its last lines sum it up."""
+    """One command; its closing lines begin with the first one in which `closing` is found.
+
+    A test runner that ends well without such a line has run no test, which is a failure.
+    """
 
     name: str
     command: tuple[str, ...]
-    closing: int = 0
+    closing: str | None = None
 
     @property
     def slug(self) -> str:
@@ -52,9 +57,23 @@ class Outcome:
     seconds: float
 
     def closing_lines(self) -> list[str]:
-        """The last lines of the output that hold something."""
+        """The lines that sum the output up."""
         lines = [line for line in self.output.splitlines() if line.strip()]
-        return lines[-self.step.closing :] if self.step.closing else []
+        if self.step.closing is None:
+            return []
+        pattern = re.compile(self.step.closing)
+        return list(itertools.dropwhile(lambda line: not pattern.search(line), lines))
+
+    @property
+    def problem(self) -> str | None:
+        """Why the step failed, or None."""
+        if self.code == TIMED_OUT:
+            return f"stopped after {STEP_LIMIT_SECONDS} s"
+        if self.code != 0:
+            return f"exit code {self.code}"
+        if self.step.closing and not self.closing_lines():
+            return "it printed no closing line, so it ran nothing"
+        return None
 
 
 def static_steps() -> list[Step]:
@@ -63,19 +82,20 @@ def static_steps() -> list[Step]:
     return [
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
-        Step("pyright", (python, "-m", "pyright", "--pythonpath", python), closing=1),
+        Step("pyright", (python, "-m", "pyright", "--pythonpath", python), r"^\d+ errors?, "),
     ]
 
 
 def lit_step(name: str, python: Path, *arguments: str) -> Step:
     """The lit suite in one environment."""
-    command = (str(python), "-m", "lit.main", "-sv", f"-j{JOBS}", *arguments)
-    return Step(name, command, closing=3)
+    run_lit = "import sys; from lit.main import main; sys.exit(main())"  # it has no `python -m lit`
+    command = (str(python), "-c", run_lit, "-sv", f"-j{JOBS}", *arguments)
+    return Step(name, command, r"^Total Discovered Tests: [1-9]")
 
 
 def pytest_step(name: str, python: Path, *arguments: str) -> Step:
     """The pytest suite in one environment."""
-    return Step(name, (str(python), "-m", "pytest", *arguments), closing=1)
+    return Step(name, (str(python), "-m", "pytest", *arguments), r"^=+ .*\b[1-9]\d* passed.* =+$")
 
 
 def test_steps() -> Iterator[Step]:
@@ -121,11 +141,11 @@ def run_step(step: Step) -> Outcome:
         except subprocess.TimeoutExpired:
             code = TIMED_OUT
     outcome = Outcome(step, code, log.read_text(errors="replace"), time.monotonic() - start)
-    verdict = "ok   " if code == 0 else "FAIL "
-    print(f"{verdict} {step.name} ({outcome.seconds:.0f} s)", flush=True)
-    if code != 0:
-        reason = "stopped at the time limit" if code == TIMED_OUT else f"exit code {code}"
-        print(f"{outcome.output}\n^ {step.name}: {reason}", flush=True)
+    verdict = "FAIL " if outcome.problem else "ok   "
+    text = f"{verdict} {step.name} ({outcome.seconds:.0f} s)"
+    if outcome.problem:
+        text += f"\n{outcome.output}\n^ {step.name}: {outcome.problem}"
+    print(text, flush=True)
     return outcome
 
 
@@ -157,17 +177,19 @@ def main() -> int:
     queues = [gpu_steps()] if arguments.gpu else [static_steps(), list(test_steps())]
     if arguments.only:
         queues = [[s for s in q if any(word in s.name for word in arguments.only)] for q in queues]
+    if not any(queues):
+        parser.error(f"no step is named like {arguments.only}")
     LOGS.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with ThreadPoolExecutor(max_workers=len(queues)) as pool:
         outcomes = [outcome for queue in pool.map(run_in_order, queues) for outcome in queue]
-    failed = [outcome.step.name for outcome in outcomes if outcome.code != 0]
+    failed = [outcome.step.name for outcome in outcomes if outcome.problem]
     print(f"\n{len(outcomes)} steps in {time.monotonic() - start:.0f} s")
     for outcome in outcomes:
         if lines := outcome.closing_lines():
             print(f"-- {outcome.step.name}", *lines, sep="\n")
     print(f"check: FAILED: {', '.join(failed)}" if failed else "check: everything passed")
-    return 1 if failed or not outcomes else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

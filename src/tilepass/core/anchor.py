@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilepass.core.errors import AnchorError
 
 Position = Literal["start", "end", "before", "after"]
-_ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?)(?:#(\d+))?$")
+_ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?|\*)(?:#(\d+))?(\?)?$")
+EVERY = "*"
 
 
 @dataclass(frozen=True)
 class Anchor:
     """The start or end of a stage (`ttir`, `ttgir`), or a place next to one of Triton's passes.
 
-    `where` is the stage's or the pass's name; `occurrence` counts from 0 over the runs of that
-    pass in the whole compilation.
+    `where` is the stage's or the pass's name, or EVERY for a place next to each pass of the stages
+    that end in MLIR; `occurrence` counts from 0 over the runs of that pass in the compilation. An
+    `optional` anchor need not exist: any other that the compilation does not have is an error.
     """
 
     position: Position
     where: str
     occurrence: int = 0
+    optional: bool = False
 
     @classmethod
     def start_of(cls, stage: str) -> Anchor:
@@ -44,21 +47,26 @@ class Anchor:
         """Immediately after a run of `triton_pass`."""
         return cls("after", triton_pass, occurrence)
 
+    def if_present(self) -> Anchor:
+        """This place where the compilation has it, else nowhere."""
+        return replace(self, optional=True)
+
     @classmethod
     def parse(cls, text: str) -> Anchor:
-        """Read `start:ttir`, `end:ttgir`, `before:PASS`, `after:PASS#1`.
+        """Read `start:ttir`, `end:ttgir`, `before:PASS`, `after:PASS#1`, `after:PASS?`, `after:*`.
 
         Raises AnchorError where the text has another form.
         """
         match = _ANCHOR.match(text)
-        if not match or (match[3] and match[1] in ("start", "end")):
+        needs_pass = match and (match[3] or match[2] == EVERY)
+        if not match or (needs_pass and match[1] in ("start", "end")):
             raise AnchorError(
                 f"anchor '{text}': expected start:STAGE, end:STAGE, before:PASS or after:PASS, "
-                "the last two with an optional #OCCURRENCE"
+                "the last two with an optional #OCCURRENCE, each with a '?' if it may be missing"
             )
         position: Position = match[1]  # pyright: ignore[reportAssignmentType]
-        return cls(position, match[2], int(match[3] or 0))
+        return cls(position, match[2], int(match[3] or 0), match[4] is not None)
 
     def __str__(self) -> str:
         count = f"#{self.occurrence}" if self.occurrence else ""
-        return f"{self.position}:{self.where}{count}"
+        return f"{self.position}:{self.where}{count}{'?' if self.optional else ''}"

@@ -11,7 +11,7 @@ from tilepass.core.anchor import Anchor
 from tilepass.core.errors import AnchorError, PipelineSyntaxError
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
-_ANCHOR_TEXT = re.compile(r"[\w.:#+-]+")
+_ANCHOR_TEXT = re.compile(r"[\w.:#+*?-]+")
 _KEY = re.compile(r"[A-Za-z][\w-]*")
 _CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 

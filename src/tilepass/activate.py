@@ -1,0 +1,155 @@
+"""Putting a pipeline in force in this process: `with enabled("flatten-loops"): ...`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ContextDecorator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from tilepass.core.decisions import Decision
+from tilepass.core.errors import OptionError, nearest
+from tilepass.core.pass_base import CompilerVersion, Pass, PassContext, Target
+from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.registry import instantiate, load_file
+from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
+
+if TYPE_CHECKING:
+    from tilepass.frontends.triton.hook import Level
+    from tilepass.frontends.triton.segments import Placed, StageObserver
+
+REMARK_KINDS: tuple[RemarkKind, ...] = ("passed", "missed", "analysis")
+
+
+@dataclass
+class Session:
+    """What happened in one `with enabled(...)` block, over all kernels compiled in it."""
+
+    pipeline: str
+    shown: frozenset[RemarkKind]
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    _printed: set[str] = field(default_factory=set[str])
+
+    def hear(self, remark: Remark) -> None:
+        """Keep a remark, and print it to stderr the first time if its kind is shown."""
+        self.remarks.append(remark)
+        text = remark.format()
+        if remark.kind in self.shown and text not in self._printed:
+            self._printed.add(text)
+            print(text, file=sys.stderr)
+
+
+class Activation(ContextDecorator):
+    """A pipeline that can be put in force, any number of times, nested or not."""
+
+    def __init__(
+        self,
+        passes: Sequence[Placed],
+        observers: Sequence[StageObserver],
+        shown: frozenset[RemarkKind],
+    ) -> None:
+        from tilepass.frontends.triton.cache_key import pipeline_key
+
+        self.passes = tuple(passes)
+        self.key = pipeline_key(self.passes)
+        self._observers = tuple(observers)
+        self._shown = shown
+        self._entered: list[Level] = []
+
+    def __enter__(self) -> Session:
+        """Put the pipeline in force; the session collects its remarks and decisions."""
+        from tilepass.frontends.triton import hook
+        from tilepass.frontends.triton.segments import Plan
+
+        session = Session(",".join(map(str, self.passes)), self._shown)
+        plan = Plan(self.passes, self._observers, _context_maker(session), _skipper(session))
+        level = hook.Level(plan, self.key)
+        hook.push(level)
+        self._entered.append(level)
+        return session
+
+    def __exit__(self, *exception: object) -> None:
+        """Take the pipeline out of force."""
+        from tilepass.frontends.triton import hook
+
+        hook.pop(self._entered.pop())
+
+
+def enabled(
+    pipeline_text: str,
+    *,
+    observers: Iterable[StageObserver] = (),
+    load: Iterable[str | Path] = (),
+    remarks: str = "missed",
+) -> Activation:
+    """A context manager in which Triton compiles with a pipeline of passes.
+
+    An inner block's pipeline replaces the outer one's: `enabled("")` gives stock Triton. Observers
+    of all blocks are called. `load` names Python files with passes. `remarks` lists the kinds of
+    remarks that go to stderr: `passed`, `missed`, `analysis`, `all`, `none`.
+
+    The pipeline holds for the process, all of its threads included, and for processes that it
+    forks; for processes that start anew see `tilepass run` and the variable TILEPASS.
+
+    Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError; compiling
+    raises AnchorError for a pass whose place the compilation does not have, and PassFailure.
+    """
+    from tilepass.frontends.triton.segments import Placed
+    from tilepass.frontends.triton.versions import triton_version
+
+    triton_version()
+    shown = parse_remark_kinds(remarks)
+    for path in load:
+        load_file(path)
+    placed: list[Placed] = []
+    for item in parse_pipeline(pipeline_text):
+        instance = instantiate(item)
+        placed.append(Placed(instance, item.anchor or instance.anchor))
+    return Activation(placed, tuple(observers), shown)
+
+
+def parse_remark_kinds(text: str) -> frozenset[RemarkKind]:
+    """The kinds in `missed`, `passed,missed`, `all` or `none`. Raises OptionError."""
+    shown: set[RemarkKind] = set()
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        if word == "all":
+            shown.update(REMARK_KINDS)
+        elif word in REMARK_KINDS:
+            shown.add(word)
+        elif word != "none":
+            known = (*REMARK_KINDS, "all", "none")
+            raise OptionError(
+                f"remarks: '{word}' is not one of {', '.join(known)}{nearest(word, known)}"
+            )
+    return frozenset(shown)
+
+
+def _context_maker(session: Session) -> Any:
+    from tilepass.frontends.triton.versions import triton_version
+    from tilepass.ir.engine import location_of
+
+    compiler: CompilerVersion = triton_version()
+
+    def make(instance: Pass, target: Target, options: Mapping[str, object]) -> PassContext:
+        sink = RemarkSink(instance.name, cast("Any", location_of), (session.hear,))
+        return PassContext(
+            pass_name=instance.name,
+            compiler=compiler,
+            remarks=sink,
+            target=target,
+            compile_options=options,
+            decisions=session.decisions,
+        )
+
+    return make
+
+
+def _skipper(session: Session) -> Any:
+    def skipped(placed: Placed, reason: str) -> None:
+        name = placed.instance.name
+        session.hear(Remark("missed", name, f"did not run: {reason}"))
+
+    return skipped

@@ -1,0 +1,253 @@
+"""Putting pipelines into Triton and taking them out again.
+
+Triton has one inspection hook for the whole process. It is set, and a few of Triton's functions
+are wrapped (see `_wrappers`), while at least one pipeline is in force; afterwards everything is as
+it was. Compilations in other threads see the same pipeline.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from triton import knobs
+
+from tilepass.core.errors import TilepassError
+from tilepass.frontends.triton.cache_key import CacheKey
+from tilepass.frontends.triton.segments import Plan, StageObserver, instrument
+
+_HOOK = "add_stages_inspection_hook"
+_runtime: Any = knobs.runtime
+_compiler_module: Any = importlib.import_module("triton.compiler.compiler")
+_jit_module: Any = importlib.import_module("triton.runtime.jit")
+_autotuner_module: Any = importlib.import_module("triton.runtime.autotuner")
+_async_module: Any = importlib.import_module("triton.runtime._async_compile")
+
+Hook = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A pipeline in force: its plan and its key."""
+
+    plan: Plan
+    key: CacheKey
+
+
+@dataclass(frozen=True)
+class _Patch:
+    """An attribute that was set; `original` is None where the object had none of its own."""
+
+    owner: Any
+    name: str
+    value: Any
+    original: Any
+
+
+_lock = threading.RLock()
+_levels: list[Level] = []
+_patches: list[_Patch] = []
+_hook: Hook | None = None
+_foreign_hook: Hook | None = None
+
+
+def push(level: Level) -> None:
+    """Put a pipeline in force; it replaces the one below, whose observers go on looking."""
+    with _lock:
+        _finish_asynchronous_compilations()
+        _levels.append(level)
+        _install()
+
+
+def pop(level: Level) -> None:
+    """Take a pipeline out, the latest or another one.
+
+    Raises TilepassError where someone has replaced the hook in between: passes were not run.
+    """
+    with _lock:
+        _finish_asynchronous_compilations()
+        _levels.remove(level)
+        replaced = getattr(_runtime, _HOOK) is not _hook
+        _install()
+        if replaced:
+            raise TilepassError(
+                f"triton.knobs.runtime.{_HOOK} was replaced while a pipeline was enabled: "
+                "passes have not been run since (call the previous hook from the new one)"
+            )
+
+
+def current_key() -> CacheKey | None:
+    """The key of the pipeline in force."""
+    return _levels[-1].key if _levels else None
+
+
+def _install() -> None:
+    """Make Triton do what the levels ask for."""
+    global _hook, _foreign_hook
+    present = getattr(_runtime, _HOOK)
+    if present is not _hook:
+        _foreign_hook = present
+    _restore()
+    if not _levels:
+        setattr(_runtime, _HOOK, _foreign_hook)
+        _hook = _foreign_hook = None
+        return
+    top = _levels[-1]
+    observers: list[StageObserver] = []
+    for level in _levels:
+        observers.extend(level.plan.observers)
+    plan = Plan(top.plan.passes, tuple(observers), top.plan.make_context, top.plan.skipped)
+    _hook = _make_hook(Level(plan, top.key), _foreign_hook)
+    setattr(_runtime, _HOOK, _hook)
+    if top.key.key:
+        for owner, name, value in _wrappers(top.key):
+            _patches.append(_Patch(owner, name, value, _own(owner, name)))
+            setattr(owner, name, value)
+
+
+def _restore() -> None:
+    while _patches:
+        patch = _patches.pop()
+        if _own(patch.owner, patch.name) is not patch.value:
+            continue
+        if patch.original is None:
+            delattr(patch.owner, patch.name)
+        else:
+            setattr(patch.owner, patch.name, patch.original)
+
+
+def _own(owner: Any, name: str) -> Any:
+    """An attribute of `owner` itself, not of its class; None without."""
+    return owner.__dict__.get(name)
+
+
+def _make_hook(level: Level, foreign: Hook | None) -> Hook:
+    """The hook: called without arguments it returns the key, on every launch."""
+    plan, key = level.plan, tuple(level.key)
+
+    def hook(
+        backend: Any = None,
+        stages: Any = None,
+        options: Any = None,
+        language: Any = None,
+        capability: Any = None,
+    ) -> Any:
+        if stages is None:
+            return key
+        if foreign is not None:
+            foreign(backend, stages, options, language, capability)
+        if hook is _hook:
+            instrument(plan, backend, stages, options, language)
+        return None
+
+    if foreign is None or not _uses_hook(_compiler_module.compile):
+        return hook
+
+    def hook_with_foreign_key(*arguments: Any, **named: Any) -> Any:
+        if not arguments and not named:
+            foreign_key, foreign_hash = foreign()
+            return foreign_key + key[0], f"{foreign_hash}{key[1]}"
+        return hook(*arguments, **named)
+
+    return hook_with_foreign_key
+
+
+def _wrappers(key: CacheKey) -> Iterator[tuple[Any, str, Any]]:
+    """Replacements for functions of Triton that make keys without asking the hook.
+
+    Triton 3.6 asks it nowhere; no version does for the key of asynchronous compilations, for
+    preloaded kernels and for what autotuning has measured.
+    """
+    if not _uses_hook(_compiler_module.compile):
+        yield (
+            _compiler_module,
+            "get_cache_key",
+            _with_suffix(_compiler_module.get_cache_key, key.key),
+        )
+    if not _uses_hook(_jit_module.JITFunction.run):
+        yield _jit_module, "compute_cache_key", _with_entry(_jit_module.compute_cache_key, key.hash)
+    yield _jit_module, "get_cache_key", _with_suffix(_jit_module.get_cache_key, key.key)
+    yield (
+        _jit_module.JITFunction,
+        "preload",
+        _not_under_another_key(_jit_module.JITFunction.preload, key.hash),
+    )
+    yield (
+        _autotuner_module,
+        "get_cache_invalidating_env_vars",
+        _with_variable(_autotuner_module.get_cache_invalidating_env_vars, key.key),
+    )
+    yield _autotuner_module.Autotuner, "cache", _cache_of_pipeline(key.hash)
+
+
+def _uses_hook(function: Any) -> bool:
+    return _HOOK in function.__code__.co_names
+
+
+def _with_suffix(function: Callable[..., str], suffix: str) -> Callable[..., str]:
+    def get_cache_key(*arguments: Any, **named: Any) -> str:
+        return function(*arguments, **named) + suffix
+
+    return get_cache_key
+
+
+def _with_entry(function: Callable[..., str], entry: str) -> Callable[..., str]:
+    """Called on every launch, so it does as little as it can."""
+
+    def compute_cache_key(kernel_key_cache: Any, specialization: Any, options: Any) -> str:
+        return function(kernel_key_cache, [*specialization, entry], options)
+
+    return compute_cache_key
+
+
+def _not_under_another_key(function: Callable[..., Any], own: str) -> Callable[..., Any]:
+    """Preloading stores a kernel under the key of the process that recorded it.
+
+    Under the key of another pipeline, or of none, later launches would find the wrong kernel.
+    The kernel is in Triton's disk cache all the same.
+    """
+
+    def preload(self: Any, specialization_data: str) -> Any:
+        before = {device: set(entry[0]) for device, entry in self.device_caches.items()}
+        kernel = function(self, specialization_data)
+        for device, entry in self.device_caches.items():
+            for key in set(entry[0]) - before.get(device, set[str]()):
+                if own not in key:
+                    del entry[0][key]
+        return kernel
+
+    return preload
+
+
+def _with_variable(function: Callable[[], dict[str, str]], key: str) -> Callable[..., Any]:
+    """Timings on disk are keyed by the environment variables that invalidate caches."""
+
+    def get_cache_invalidating_env_vars() -> dict[str, str]:
+        return {**function(), "TILEPASS": key}
+
+    return get_cache_invalidating_env_vars
+
+
+def _cache_of_pipeline(pipeline_hash: str) -> property:
+    """The chosen configurations of an `Autotuner`, one set per pipeline."""
+    attribute = f"_tilepass_cache_{pipeline_hash}"
+
+    def get(tuner: Any) -> dict[Any, Any]:
+        return tuner.__dict__.setdefault(attribute, {})
+
+    def put(tuner: Any, value: dict[Any, Any]) -> None:
+        tuner.__dict__.setdefault("cache", {})
+        tuner.__dict__[attribute] = value
+
+    return property(get, put)
+
+
+def _finish_asynchronous_compilations() -> None:
+    """What was submitted under one pipeline must not be compiled under another."""
+    mode = _async_module.active_mode.get()
+    if mode is not None:
+        concurrent.futures.wait(mode.raw_futures)

@@ -1,0 +1,195 @@
+"""Compile a persistent matmul with `flatten-loops` off and on, and show what the pass changed.
+
+Usage: .venv/bin/python scripts/demo.py [--shape MxNxK]
+
+Without a GPU both variants are compiled for sm_90, and the kernel's source is checked on the CPU.
+With one (sm_90 or later) they are compiled for it, launched, checked and timed against each other.
+Exits non-zero if anything is not as it should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+
+from tilepass.activate import enabled
+from tilepass.core.errors import TilepassError
+from tilepass.core.remarks import Remark
+from tilepass.dump.artifacts import Artifacts, artifacts_of
+from tilepass.dump.diff import unified
+from tilepass.dump.figures import KernelFigures, kernel_figures
+from tilepass.kernels import get_workload
+
+SOURCE = Path(__file__).resolve().parents[1]
+KERNEL = "persistent_matmul_triton"
+OFF, ON = "flatten-loops{mode=off}", "flatten-loops{mode=on}"
+HOPPER = 90
+# Whole tiles, partial tiles, one tile, nothing to sum, and fewer tiles than programs: [M, N, K].
+CPU_SHAPES = ([256, 256, 128], [200, 328, 72], [64, 64, 64], [128, 128, 0], [130, 72, 200])
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The kernel as one pipeline leaves it."""
+
+    pipeline: str
+    artifacts: Artifacts
+    figures: KernelFigures
+    remarks: tuple[Remark, ...]
+
+
+def title(text: str) -> None:
+    """Print a heading."""
+    print(f"\n== {text}", flush=True)
+
+
+def gpu() -> tuple[str, int] | None:
+    """Name and architecture of the first GPU (90 for sm_90), or None."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    major, minor = torch.cuda.get_device_capability()
+    return torch.cuda.get_device_name(), 10 * major + minor
+
+
+def compile_variant(pipeline: str, arch: int) -> Variant:
+    """Compile the kernel with its default tile through a pipeline."""
+    workload = get_workload(KERNEL)
+    with enabled(pipeline, remarks="none") as session:
+        compiled = workload.compile(workload.default_config, GPUTarget("cuda", arch, 32))
+    artifacts = artifacts_of(compiled)
+    return Variant(pipeline, artifacts, kernel_figures(artifacts), tuple(session.remarks))
+
+
+def show_figures(variants: list[Variant]) -> None:
+    """Print the static figures side by side."""
+    rows: list[tuple[str, list[Any]]] = [
+        ("registers per thread", [v.figures.registers for v in variants]),
+        ("spilled bytes per thread", [v.figures.spill_store_bytes for v in variants]),
+        ("shared memory, bytes", [v.artifacts.metadata["shared"] for v in variants]),
+    ]
+    families = [v.figures.families for v in variants]
+    rows += [(f"{f} instructions", [c[f] for c in families]) for f in ("HGMMA", "UTMA", "BAR")]
+    print(f"{'':32}" + "".join(f"{v.pipeline:>26}" for v in variants))
+    for label, values in rows:
+        print(f"{label:32}" + "".join(f"{value:>26}" for value in values))
+
+
+def check_only_flatten_changed(off: Variant, on: Variant) -> None:
+    """The pass may add `tt.flatten` and nothing else.
+
+    Raises TilepassError otherwise.
+    """
+    without = {strip_flatten(variant.artifacts.texts["ttir"]) for variant in (off, on)}
+    if len(without) != 1:
+        raise TilepassError("the two variants differ in more than the attribute tt.flatten")
+    if off.figures.assembly_hash == on.figures.assembly_hash:
+        raise TilepassError("the pass made no difference to the machine code")
+    print("ok: the two TTIRs are equal but for the attribute tt.flatten, their PTX is not equal")
+
+
+def strip_locations(ir: str) -> str:
+    """IR without the source location of each operation, for reading."""
+    lines = (line for line in ir.splitlines() if not line.startswith("#loc"))
+    return "\n".join(re.sub(r" loc\((?:[^()]|\([^()]*\))*\)", "", line) for line in lines)
+
+
+def strip_flatten(ttir: str) -> str:
+    """TTIR without the attribute that the pass decides."""
+    alone = re.sub(r" \{tt\.flatten\}", "", ttir)
+    return re.sub(r", tt\.flatten\b|\btt\.flatten, ", "", alone)
+
+
+def check_source_on_cpu() -> None:
+    """Run the kernel's source in Triton's interpreter and compare with the fp32 reference.
+
+    Raises TilepassError where a result is wrong.
+    """
+    tile = {"block-m": "64", "block-n": "64", "block-k": "32", "programs": "3"}
+    cases = [
+        [KERNEL, shape, {**tile, "flatten": flatten}, 0]
+        for shape in CPU_SHAPES
+        for flatten in ("false", "true")
+    ]
+    # A process of its own: `@triton.jit` decides at import whether it interprets.
+    result = subprocess.run(
+        [sys.executable, str(SOURCE / "tests" / "kernels_interpreter.py")],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    if result.returncode != 0 or len(answers) != len(cases):
+        raise TilepassError(f"the interpreter stopped: {result.stderr}")
+    for case, problem in zip(cases, answers, strict=True):
+        if problem is not None:
+            raise TilepassError(f"{case}: {problem}")
+    shapes = ", ".join("x".join(map(str, shape)) for shape in CPU_SHAPES)
+    print(f"ok: the kernel's source, run by Triton's interpreter, agrees with fp32 at {shapes}")
+    print("    (flatten given both ways; the interpreter runs the loops as they are written)")
+    print("not checked here: the machine code itself, which needs a GPU")
+
+
+def time_on_gpu(shape: str) -> int:
+    """Check both variants on the GPU and time them in pairs; the exit code of `tilepass ab`."""
+    command = ["ab", KERNEL, "--a", OFF, "--b", ON, "--shape", shape]
+    tilepass = Path(sys.executable).with_name("tilepass")
+    return subprocess.run([str(tilepass), *command], check=False).returncode
+
+
+def run(shape: str) -> int:
+    """The demonstration; returns the exit code."""
+    found = gpu()
+    usable = found is not None and found[1] >= HOPPER
+    arch = found[1] if found and usable else HOPPER
+    where = f"{found[0]} (sm_{found[1]})" if found else "no GPU"
+    print(f"tilepass demo: {KERNEL}, Triton {triton.__version__}, {where}, compiling for sm_{arch}")
+
+    off, on = compile_variant(OFF, arch), compile_variant(ON, arch)
+    title("what the pass says (remarks)")
+    for remark in (*off.remarks, *on.remarks):
+        print(remark.format().replace(f"{SOURCE}/", ""))
+    title("what it changed in the IR (ttir, off against on)")
+    before, after = (strip_locations(v.artifacts.texts["ttir"]) for v in (off, on))
+    print(unified(before, after, OFF, ON).rstrip())
+    title("what became of it (static figures)")
+    show_figures([off, on])
+    title("do both compute the same?")
+    check_only_flatten_changed(off, on)
+    if not usable:
+        check_source_on_cpu()
+        return 0
+    title(f"on the GPU: {where}")
+    return time_on_gpu(shape)
+
+
+def main() -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Show what a pass does to a persistent matmul.")
+    parser.add_argument("--shape", default="8192x8192x1024", help="MxNxK to time on a GPU")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as cache:
+        # A cached kernel would be taken as it is, without the passes running and saying anything.
+        os.environ["TRITON_CACHE_DIR"] = cache
+        try:
+            return run(arguments.shape)
+        except TilepassError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from triton._C import libtriton
 
@@ -87,6 +87,15 @@ class StageObserver(Protocol):
 
     def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
         """A stage is done; the artifact is text, or bytes for a binary."""
+
+
+@runtime_checkable
+class ContextObserver(Protocol):
+    """An observer that also wants the remarks and decisions of each Python pass."""
+
+    def before_pass(self, context: PassContext) -> None:
+        """A Python pass is about to run with `context`; its `after_pass` comes from the same
+        thread, and does not come if the pass fails."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +207,11 @@ class _Weaving:
             return module
 
         def make_context(instance: Pass) -> PassContext:
-            return self.plan.make_context(instance, self.target, self.options)
+            context = self.plan.make_context(instance, self.target, self.options)
+            for observer in self.plan.observers:
+                if isinstance(observer, ContextObserver):
+                    observer.before_pass(context)
+            return context
 
         def after_pass(instance: Pass, text: Callable[[], str]) -> None:
             self._observe(str(instance), "tilepass", text)

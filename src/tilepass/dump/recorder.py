@@ -1,0 +1,250 @@
+"""Writes down every step of every compilation while it happens.
+
+It only writes texts: differences, disassembly and figures are made from them afterwards, so that
+a program under observation is slowed down little and a dump of a program that died is complete up
+to where it died.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tilepass.core.decisions import Decision
+from tilepass.core.pass_base import PassContext, Target
+from tilepass.core.remarks import Remark
+from tilepass.dump.artifacts import BINARY_STAGES
+from tilepass.dump.ir_text import without_locations
+from tilepass.dump.steps import (
+    MLIR_SUFFIXES,
+    CompilationRecord,
+    Origin,
+    Step,
+    append_step,
+    kernel_folders,
+    read_compilation,
+    read_steps,
+    write_compilation,
+)
+from tilepass.dump.store import DumpError, new_folder, write_file
+
+# The passes of this stage work on MLIR, its result is LLVM IR.
+_LLVM_STAGE = "llir"
+
+
+@dataclass(frozen=True)
+class RecorderOptions:
+    """What to write: IR after passes that changed nothing, locations, kernels by name."""
+
+    folder: Path
+    only_changed: bool = False
+    locations: bool = False
+    kernels: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
+
+
+class CompilationInfo(Protocol):
+    """What the front end tells of a compilation (frontends.triton.segments.Compilation)."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def options(self) -> Mapping[str, object]: ...
+
+
+class Recorder:
+    """A StageObserver that dumps what it is shown, one folder per compilation.
+
+    With `fail_softly` an error is printed and recording ends, for programs that should not die of
+    a full disk; without, DumpError is raised into the compilation.
+    """
+
+    def __init__(
+        self,
+        options: RecorderOptions,
+        *,
+        compiler: str,
+        pipeline: str = "",
+        fail_softly: bool = False,
+    ) -> None:
+        self._options = options
+        self._compiler = compiler
+        self._pipeline = pipeline
+        self._fail_softly = fail_softly
+        self._failed = False
+        # Each thread compiles one kernel at a time.
+        self._threads = threading.local()
+
+    def begin(self, compilation: CompilationInfo, source: Callable[[], str]) -> None:
+        """A compilation starts from the IR that `source` prints."""
+        self._threads.kernel = None
+        if not self._options.kernels.search(compilation.kernel) or self._is_dumped(compilation):
+            return
+        self._guarded(lambda: self._begin(compilation, source()))
+
+    def after_pass(
+        self,
+        stage: str,
+        index: int,
+        pass_text: str,
+        origin: Literal["triton", "tilepass"],
+        module_text: Callable[[], str],
+    ) -> None:
+        """A pass has run."""
+        del index
+        kernel = self._kernel()
+        if kernel is None:
+            return
+        remarks: list[Remark] = []
+        decisions: list[Decision] = []
+        if origin == "tilepass":
+            context: PassContext = self._threads.context
+            remarks = context.remarks.remarks
+            decisions = context.decisions[self._threads.decisions :]
+        said = _Said(tuple(remark.format() for remark in remarks), tuple(map(asdict, decisions)))
+        self._guarded(lambda: kernel.add_pass(stage, pass_text, origin, module_text(), said))
+
+    def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
+        """A stage is done."""
+        if kernel := self._kernel():
+            self._guarded(lambda: kernel.add_stage(stage, artifact()))
+
+    def before_pass(self, context: PassContext) -> None:
+        """A Python pass is about to run in this thread with `context`."""
+        self._threads.context = context
+        self._threads.decisions = len(context.decisions)
+
+    def _begin(self, compilation: CompilationInfo, source: str) -> None:
+        target = compilation.target
+        name = f"{_slug(compilation.kernel)}-{target.backend}{target.arch}-{compilation.key[:8]}"
+        folder = new_folder(self._options.folder, name)
+        record = CompilationRecord(
+            kernel=compilation.kernel,
+            key=compilation.key,
+            language=compilation.language,
+            backend=target.backend,
+            arch=target.arch,
+            compiler=self._compiler,
+            pipeline=self._pipeline,
+            options=compilation.options,
+        )
+        kernel = _KernelRecorder(folder, self._options)
+        kernel.add_source(source)
+        write_compilation(folder, record)
+        self._threads.kernel = kernel
+
+    def _is_dumped(self, compilation: CompilationInfo) -> bool:
+        """Whether this very compilation is already there, finished: another process was first."""
+        return any(
+            read_compilation(folder).key == compilation.key and is_finished(folder)
+            for folder in kernel_folders(self._options.folder)
+        )
+
+    def _kernel(self) -> _KernelRecorder | None:
+        return None if self._failed else getattr(self._threads, "kernel", None)
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except DumpError as error:
+            if not self._fail_softly:
+                raise
+            self._failed = True
+            print(f"error: dump-ir: {error}; no more is recorded", file=sys.stderr)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the compilation in a kernel's folder came to its binary."""
+    return any(step.stage in BINARY_STAGES for step in read_steps(folder))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """Remarks and decisions of one pass run."""
+
+    remarks: tuple[str, ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass
+class _KernelRecorder:
+    """The files of one compilation."""
+
+    folder: Path
+    options: RecorderOptions
+    number: int = 0
+    text: str = ""
+
+    def add_source(self, text: str) -> None:
+        """The IR before the first pass."""
+        suffix = "ttgir" if "ttg." in text else "ttir"
+        self._add_mlir(suffix, "source", "stage", "", text, suffix)
+
+    def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: _Said) -> None:
+        """The IR after a pass."""
+        name = pass_text.partition("{")[0]
+        suffix = "mlir" if stage == _LLVM_STAGE else stage
+        self._add_mlir(stage, name, origin, pass_text, text, suffix, said)
+
+    def add_stage(self, stage: str, artifact: str | bytes) -> None:
+        """The result of a stage, always written."""
+        changed = True
+        if isinstance(artifact, str) and f".{stage}" in MLIR_SUFFIXES:
+            artifact = self._shown(artifact)
+            changed = artifact != self.text
+            self.text = artifact
+        file = f"{self.number:04d}-{stage}.{stage}"
+        self._add(Step(self.number, stage, stage, "stage", "", changed, file), artifact)
+
+    def _add_mlir(
+        self,
+        stage: str,
+        name: str,
+        origin: Origin,
+        pass_text: str,
+        text: str,
+        suffix: str,
+        said: _Said = _Said(),
+    ) -> None:
+        text = self._shown(text)
+        changed = text != self.text
+        self.text = text
+        label = name if origin == "stage" else f"{stage}-{name}"
+        file = f"{self.number:04d}-{_slug(label)}.{suffix}"
+        step = Step(
+            self.number,
+            stage,
+            name,
+            origin,
+            pass_text,
+            changed,
+            None if self.options.only_changed and not changed else file,
+            said.remarks,
+            said.decisions,
+        )
+        self._add(step, text)
+
+    def _add(self, step: Step, content: str | bytes) -> None:
+        """The file first: a step on record has its file."""
+        if step.file is not None:
+            write_file(self.folder / step.file, content)
+        append_step(self.folder, step)
+        self.number += 1
+
+    def _shown(self, text: str) -> str:
+        return text if self.options.locations else without_locations(text)
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file name, at most 80 characters."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-")[:80] or "unnamed"

@@ -1,0 +1,75 @@
+"""Files of a dump: each appears under its name only when it is complete."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilepass.core.errors import TilepassError
+
+
+class DumpError(TilepassError):
+    """A file or folder of a dump could not be written; the message names it and the reason."""
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name and rename it: readers see the whole file or none.
+
+    Raises DumpError; files written before stay as they are.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        _remove(partial)
+        raise DumpError(f"cannot write {path}: {error.strerror}") from error
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a record to a file of JSON lines. Raises DumpError."""
+    line = json.dumps(record, default=str) + "\n"
+    try:
+        with path.open("a") as file:
+            file.write(line)
+    except OSError as error:
+        raise DumpError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The records of a file of JSON lines; a last line that was cut off is left out."""
+    if not path.is_file():
+        return []
+    lines = path.read_text().split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def new_folder(parent: Path, name: str) -> Path:
+    """A folder that did not exist before: `name`, or `name-2`, `name-3`, ... Raises DumpError.
+
+    Safe against other threads and processes that do the same.
+    """
+    number = 1
+    while True:
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        except OSError as error:
+            raise DumpError(f"cannot make the folder {folder}: {error.strerror}") from error
+        return folder
+
+
+def _remove(path: Path) -> None:
+    """Remove a file that may not exist, on a disk that may be in trouble."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        # The write has failed already, and its error is the one to report.
+        return

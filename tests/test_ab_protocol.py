@@ -162,6 +162,8 @@ class FailingSource:
 def test_monitor_reads_and_reports_a_failure() -> None:
     source = FailingSource()
     monitor = ClockMonitor(source, interval=0.0)
-    with pytest.raises(TilepassError, match="GPU is lost"), monitor:
-        assert source.failed.wait(10.0)
-        assert monitor.at(np.zeros((2, 2))).tolist() == [[1500.0] * 2] * 2
+    monitor.__enter__()
+    assert source.failed.wait(10.0)
+    assert monitor.at(np.zeros((2, 2))).tolist() == [[1500.0] * 2] * 2
+    with pytest.raises(TilepassError, match="GPU is lost"):
+        monitor.__exit__(None, None, None)

@@ -164,6 +164,13 @@ def random_orders(rng: np.random.Generator, rounds: int, slots: int) -> Orders:
     return rng.permuted(np.tile(np.arange(slots), (rounds, 1)), axis=1)
 
 
+def by_slot(orders: Orders, launches: Floats) -> Floats:
+    """Values of launches, in launch order, put in slot order: [rounds, slots]."""
+    result = np.empty(orders.shape)
+    np.put_along_axis(result, orders, launches.reshape(orders.shape), axis=1)
+    return result
+
+
 def measure(
     device: Device,
     arms: int,

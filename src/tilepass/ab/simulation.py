@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilepass.ab.protocol import Batch, Orders
+from tilepass.ab.protocol import Batch, Orders, by_slot
 from tilepass.ab.statistics import Floats
 
 
@@ -68,8 +68,8 @@ class SimulatedDevice:
         # 60 us for the flush between launches.
         self._elapsed += float(np.sum(launch_times + 60.0)) * 1e-6
         return Batch(
-            times=_by_slot(orders, launch_times),
-            clocks=_by_slot(orders, clock_share * self.full_clock_mhz),
+            times=by_slot(orders, launch_times),
+            clocks=by_slot(orders, clock_share * self.full_clock_mhz),
         )
 
     def _drift_path(self, launches: int) -> Floats:
@@ -92,10 +92,3 @@ class SimulatedDevice:
                 shares[index] = self._noise.dip_clock
                 self._dip_left -= 1
         return shares
-
-
-def _by_slot(orders: Orders, launches: Floats) -> Floats:
-    """Values in launch order, put in slot order: [rounds, slots]."""
-    result = np.empty(orders.shape)
-    np.put_along_axis(result, orders, launches.reshape(orders.shape), axis=1)
-    return result

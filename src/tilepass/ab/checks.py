@@ -1,0 +1,81 @@
+"""What has to hold before a time means anything: right outputs, different binaries, equal names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilepass.ab.events import KernelFact
+from tilepass.kernels._workload import Tolerance, mismatch
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = tuple[torch.Tensor, ...]
+
+
+def poison(outputs: Tensors) -> None:
+    """Overwrite outputs, so that an element which a launch leaves out shows.
+
+    NaN where the type has one, else the lowest value.
+    """
+    import torch
+
+    for output in outputs:
+        if output.dtype.is_floating_point or output.dtype.is_complex:
+            output.fill_(float("nan"))
+        elif output.dtype is torch.bool:
+            output.fill_(True)
+        else:
+            output.fill_(torch.iinfo(output.dtype).min)
+
+
+def wrong_outputs(outputs: Tensors, expected: Tensors, tolerance: Tolerance) -> str | None:
+    """What is wrong with the outputs, or None where they agree with the reference."""
+    if len(outputs) != len(expected):
+        return f"{len(outputs)} outputs, but the reference gives {len(expected)}"
+    for index, (output, want) in enumerate(zip(outputs, expected, strict=True)):
+        if (problem := mismatch(output, want, tolerance)) is not None:
+            return f"output {index}: {problem}"
+    return None
+
+
+def equal_bits(outputs: Tensors, others: Tensors) -> bool:
+    """Whether two sets of outputs agree bit by bit (a NaN equals itself)."""
+    import torch
+
+    return all(
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+        for a, b in zip(outputs, others, strict=True)
+    )
+
+
+def same_kernels(
+    kernels: Sequence[tuple[KernelFact, ...]], settings: Sequence[str], force: bool = False
+) -> tuple[int, ...]:
+    """For each arm, the first arm that launches the same binaries with the same settings.
+
+    An arm that is its own entry differs from all before it. With `force` every arm is its own.
+    """
+    if force:
+        return tuple(range(len(kernels)))
+    keys = [
+        (tuple(kernel.code_hash for kernel in launched), setting)
+        for launched, setting in zip(kernels, settings, strict=True)
+    ]
+    return tuple(keys.index(key) for key in keys)
+
+
+def different_names(kernels: Sequence[tuple[KernelFact, ...]]) -> str | None:
+    """What differs between the names of the kernels that the arms launch, or None.
+
+    A kernel's name alone can change what ptxas makes of it (CUTLASS issue 3389: 168 registers
+    against 80), so arms of different names compare more than the pass.
+    """
+    names = [tuple(sorted(kernel.name for kernel in launched)) for launched in kernels]
+    for other in names[1:]:
+        if other != names[0]:
+            return f"{', '.join(names[0]) or 'none'} against {', '.join(other) or 'none'}"
+    return None

@@ -1,0 +1,177 @@
+"""One point of a comparison, in the process that owns the GPU: check all arms, then time them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tilepass.ab.arms import arm_enabled
+from tilepass.ab.checks import (
+    different_names,
+    equal_bits,
+    poison,
+    same_kernels,
+    wrong_outputs,
+)
+from tilepass.ab.clocks import ClockMonitor
+from tilepass.ab.cuda_device import (
+    CudaDevice,
+    Graph,
+    Launcher,
+    Tensors,
+    capture,
+    copies_for,
+    l2_bytes,
+    launches_for,
+    replay_time_us,
+)
+from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Setup, Started, sampled
+from tilepass.ab.job import Arm, Job
+from tilepass.ab.kernel_log import KernelLog
+from tilepass.ab.protocol import measure
+from tilepass.ab.subjects import Subject, copy_inputs
+from tilepass.core.errors import TilepassError
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An arm that is compiled and checked: its single launch and the right outputs, kept aside."""
+
+    arm: Arm
+    config: object
+    graph: Graph
+    outputs: Tensors
+    kernels: tuple[KernelFact, ...]
+
+
+class PointRunner:
+    """Runs the points of a job; every step is reported through `emit`."""
+
+    def __init__(
+        self,
+        job: Job,
+        subject: Subject,
+        log: KernelLog,
+        monitor: ClockMonitor | None,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._job = job
+        self._subject = subject
+        self._log = log
+        self._monitor = monitor
+        self._emit = emit
+
+    def prime(self, point: int, arms: Sequence[int]) -> None:
+        """Compile arms into Triton's cache and launch each once."""
+        self._emit(Started(point, "compile"))
+        where = self._job.points[point]
+        subject = self._subject
+        baseline = subject.configure(where, self._job.arms[0])
+        inputs = subject.make_inputs(where.shape, self._job.plan.seed, baseline)
+        for index in arms:
+            arm = self._job.arms[index]
+            launcher = subject.launcher(inputs, subject.configure(where, arm))
+            with arm_enabled(arm):
+                launcher()
+            torch.cuda.synchronize()
+        self._emit(Done(point, "primed"))
+
+    def run(self, point: int) -> None:
+        """Check every arm against the reference, then time them. Raises TilepassError."""
+        job, subject, where = self._job, self._subject, self._job.points[point]
+        self._emit(Started(point, "check"))
+        configs = [subject.configure(where, arm) for arm in job.arms]
+        inputs = subject.make_inputs(where.shape, job.plan.seed, configs[0])
+        expected = subject.reference(inputs)
+        ready: list[Prepared] = []
+        for index, (arm, config) in enumerate(zip(job.arms, configs, strict=True)):
+            prepared, remarks = self._prepare(arm, config, inputs, expected)
+            ready.append(prepared)
+            equal = equal_bits(prepared.outputs, ready[0].outputs)
+            self._emit(ArmReady(point, index, prepared.kernels, repr(config), remarks, equal))
+            if job.need_equal_bits and not equal:
+                raise TilepassError(f"arm {arm.label}: outputs differ from arm A's bit by bit")
+        del expected
+        notes = self._compare_names([prepared.kernels for prepared in ready])
+        first = same_kernels([p.kernels for p in ready], list(map(repr, configs)), job.force)
+        timed = [ready[index] for index in range(len(ready)) if first[index] == index]
+        if len(timed) == 1:
+            self._emit(Done(point, "identical"))
+            return
+        # The duplicate is prepared anew: buffers of its own, like every other arm.
+        timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs)[0])
+        graphs = self._timing_graphs(point, timed, inputs, notes)
+        self._emit(Started(point, "time"))
+        for batch in measure(CudaDevice(graphs, self._monitor), len(timed) - 1, job.plan):
+            self._emit(sampled(point, batch))
+        for prepared in timed:
+            self._check_again(prepared, inputs)
+        self._emit(Done(point, "timed"))
+
+    def _prepare(
+        self, arm: Arm, config: object, inputs: object, expected: Tensors
+    ) -> tuple[Prepared, tuple[str, ...]]:
+        launcher = self._subject.launcher(inputs, config)
+        with arm_enabled(arm) as remarks:
+            with self._log.launches() as kernels:
+                launcher()
+            graph = capture([launcher])
+        outputs = graph.outputs[0]
+        poison(outputs)
+        graph.replay()
+        torch.cuda.synchronize()
+        tolerance = self._subject.tolerance(inputs, outputs)
+        if (problem := wrong_outputs(outputs, expected, tolerance)) is not None:
+            raise TilepassError(f"arm {arm.label} ({arm.describe()}) is wrong: {problem}")
+        kept = tuple(output.clone() for output in outputs)
+        return Prepared(arm, config, graph, kept, tuple(kernels.values())), tuple(remarks)
+
+    def _compare_names(self, kernels: Sequence[tuple[KernelFact, ...]]) -> tuple[str, ...]:
+        if (difference := different_names(kernels)) is None:
+            return ()
+        message = f"the arms launch kernels of different names: {difference}"
+        if not self._job.force:
+            raise TilepassError(f"{message} (--force times them all the same)")
+        return (message,)
+
+    def _timing_graphs(
+        self, point: int, timed: Sequence[Prepared], inputs: object, notes: tuple[str, ...]
+    ) -> list[Graph]:
+        """One graph per slot, each of the same number of launches over as many input copies."""
+        where, subject = self._job.points[point], self._subject
+        flops, moved = subject.work(where.shape, timed[0].config)
+        launches = launches_for(min(replay_time_us(prepared.graph) for prepared in timed))
+        copies = copies_for(launches, moved, l2_bytes())
+        self._emit(Setup(point, launches, copies, flops, moved, notes))
+        if launches == 1:
+            return [prepared.graph for prepared in timed]
+        sets = [inputs, *(copy_inputs(inputs) for _ in range(copies - 1))]
+        return [self._rotating_graph(prepared, sets, launches) for prepared in timed]
+
+    def _rotating_graph(self, prepared: Prepared, sets: Sequence[object], launches: int) -> Graph:
+        launchers: list[Launcher] = [
+            self._subject.launcher(inputs, prepared.config) for inputs in sets
+        ]
+        with arm_enabled(prepared.arm):
+            for launcher in launchers:
+                launcher()
+            return capture([launchers[index % len(launchers)] for index in range(launches)])
+
+    def _check_again(self, prepared: Prepared, inputs: object) -> None:
+        """Outputs that changed while the arms were timed are a race, and no time stands."""
+        outputs = prepared.graph.outputs[0]
+        poison(outputs)
+        prepared.graph.replay()
+        torch.cuda.synchronize()
+        tolerance = self._subject.tolerance(inputs, outputs)
+        if self._subject.promises_equal_bits and not equal_bits(outputs, prepared.outputs):
+            problem = "another bit pattern than before"
+        else:
+            problem = wrong_outputs(outputs, prepared.outputs, tolerance)
+        if problem is not None:
+            raise TilepassError(
+                f"arm {prepared.arm.label} ({prepared.arm.describe()}): outputs changed between "
+                f"launches on the same inputs, which is a race: {problem}"
+            )

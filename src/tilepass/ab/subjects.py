@@ -1,0 +1,222 @@
+"""What is timed: a workload of tilepass, or a function of the user's.
+
+A user's module (`module:function` or `file.py:function`) holds
+
+    def make_inputs(shape: tuple[int, ...], seed: int, device: str = "cuda") -> Any
+        What the function takes, made of torch tensors; the same seed gives the same values.
+    def reference(inputs) -> torch.Tensor | tuple[torch.Tensor, ...]
+        What the function should return, computed in fp32.
+    def FUNCTION(inputs, **options) -> torch.Tensor | tuple[torch.Tensor, ...]
+        Launches the kernel and returns its outputs, new tensors or ones that `inputs` holds.
+        `options` are the texts given by --config, --config-a and --config-b.
+    TOLERANCE = (relative, absolute)        optional
+    DEFAULT_SHAPES = ((8192, 8192, 8192),)  optional
+    def flops(shape) -> float, def bytes_moved(shape) -> float      optional
+
+The function is captured into a CUDA graph: it must not synchronize or read back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from tilepass.ab.job import Arm, Point, Shape
+from tilepass.core.errors import TilepassError
+from tilepass.kernels import _workload as contract
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = tuple[torch.Tensor, ...]
+    Launcher = Callable[[], Tensors]
+
+
+class Subject(ABC):
+    """Something with inputs, a launch and a reference. `config` is opaque and has a repr."""
+
+    name: str
+    default_shapes: tuple[Shape, ...]
+    promises_equal_bits: bool
+    """Launches of one binary on the same inputs give equal bits."""
+
+    @abstractmethod
+    def configure(self, point: Point, arm: Arm) -> Any:
+        """The configuration of an arm at a point. Raises TilepassError on an unknown option."""
+
+    @abstractmethod
+    def make_inputs(self, shape: Shape, seed: int, config: Any, device: str = "cuda") -> Any:
+        """Random inputs; the same seed gives the same values."""
+
+    @abstractmethod
+    def launcher(self, inputs: Any, config: Any) -> Launcher:
+        """A function that launches on `inputs` and returns the outputs."""
+
+    @abstractmethod
+    def reference(self, inputs: Any) -> Tensors:
+        """What the outputs should be, in fp32."""
+
+    @abstractmethod
+    def tolerance(self, inputs: Any, outputs: Tensors) -> contract.Tolerance:
+        """What rounding may cost."""
+
+    @abstractmethod
+    def work(self, shape: Shape, config: Any) -> tuple[float, float]:
+        """Floating-point operations and bytes of a launch; 0 where unknown."""
+
+
+class OwnSubject(Subject):
+    """A workload of `tilepass.kernels`."""
+
+    def __init__(self, workload: contract.Workload[Any]) -> None:
+        self.workload = workload
+        self.name = workload.name
+        self.default_shapes = workload.default_shapes
+        self.promises_equal_bits = workload.promises_bit_equality
+
+    def configure(self, point: Point, arm: Arm) -> Any:
+        overrides = {**point.overrides, **arm.overrides}
+        # Through config_for once more: what it derives from a field (a tile, a register limit)
+        # has to follow an override of that field.
+        typed = self.workload.configure(self.workload.default_config, overrides)
+        return self.workload.config_for(
+            point.shape, **{field: getattr(typed, field) for field in overrides}
+        )
+
+    def make_inputs(self, shape: Shape, seed: int, config: Any, device: str = "cuda") -> Any:
+        return self.workload.make_inputs(shape, seed, device=device, config=config)
+
+    def launcher(self, inputs: Any, config: Any) -> Launcher:
+        launch = self.workload.prepare(inputs, config)
+
+        def run() -> Tensors:
+            launch()
+            return launch.outputs
+
+        return run
+
+    def reference(self, inputs: Any) -> Tensors:
+        return self.workload.reference(inputs)
+
+    def tolerance(self, inputs: Any, outputs: Tensors) -> contract.Tolerance:
+        return self.workload.tolerance(inputs)
+
+    def work(self, shape: Shape, config: Any) -> tuple[float, float]:
+        return self.workload.flops(shape, config), self.workload.bytes_moved(shape, config)
+
+
+class UserSubject(Subject):
+    """A function of a user's module; see the module docstring."""
+
+    promises_equal_bits = False
+
+    def __init__(self, name: str, module: ModuleType, function: str) -> None:
+        self.name = name
+        self._module = module
+        self._function = self._required(function)
+        self._make_inputs = self._required("make_inputs")
+        self._reference = self._required("reference")
+        self.default_shapes = tuple(getattr(module, "DEFAULT_SHAPES", ()))
+
+    def configure(self, point: Point, arm: Arm) -> Any:
+        return {**point.overrides, **arm.overrides}
+
+    def make_inputs(self, shape: Shape, seed: int, config: Any, device: str = "cuda") -> Any:
+        return self._make_inputs(shape, seed, device=device)
+
+    def launcher(self, inputs: Any, config: Mapping[str, str]) -> Launcher:
+        return lambda: self._tensors(self._function(inputs, **config), self._function.__name__)
+
+    def reference(self, inputs: Any) -> Tensors:
+        return self._tensors(self._reference(inputs), "reference")
+
+    def tolerance(self, inputs: Any, outputs: Tensors) -> contract.Tolerance:
+        """The module's TOLERANCE, or two units in the last place of the coarsest output."""
+        import torch
+
+        given: tuple[float, float] | None = getattr(self._module, "TOLERANCE", None)
+        if given is not None:
+            return contract.Tolerance(*given)
+        epsilons = [torch.finfo(o.dtype).eps for o in outputs if o.dtype.is_floating_point]
+        coarsest = max(epsilons, default=0.0)
+        return contract.Tolerance(relative=2 * coarsest, absolute=2 * coarsest)
+
+    def work(self, shape: Shape, config: Any) -> tuple[float, float]:
+        flops = getattr(self._module, "flops", None)
+        moved = getattr(self._module, "bytes_moved", None)
+        return (flops(shape) if flops else 0.0), (moved(shape) if moved else 0.0)
+
+    def _required(self, name: str) -> Callable[..., Any]:
+        function = getattr(self._module, name, None)
+        if not callable(function):
+            raise TilepassError(
+                f"kernel '{self.name}': {self._module.__file__} has no function '{name}' "
+                "(a module to compare holds the function itself, make_inputs and reference)"
+            )
+        return function
+
+    def _tensors(self, value: Any, function: str) -> Tensors:
+        import torch
+
+        several = isinstance(value, tuple | list)
+        values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
+        tensors = tuple(item for item in values if isinstance(item, torch.Tensor))
+        if not tensors or len(tensors) != len(values):
+            raise TilepassError(
+                f"kernel '{self.name}': {function} must return a tensor or a tuple of tensors, "
+                f"not {type(value).__name__}"
+            )
+        return tensors
+
+
+def find_subject(spec: str) -> Subject:
+    """The subject that `spec` names: a workload, `module:function` or `file.py:function`.
+
+    Raises TilepassError.
+    """
+    if ":" not in spec:
+        return OwnSubject(importlib.import_module("tilepass.kernels").get_workload(spec))
+    where, _, function = spec.rpartition(":")
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    return UserSubject(spec, module, function)
+
+
+def copy_inputs(inputs: Any) -> Any:
+    """Another copy of the inputs, in memory of its own, strides and padding kept."""
+    import copy
+
+    if isinstance(inputs, contract.Inputs):
+        return dataclasses.replace(inputs, tensors=copy.deepcopy(dict(inputs.tensors)))
+    return copy.deepcopy(inputs)
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise TilepassError(f"--kernel: {error} (module '{name}')") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise TilepassError(f"--kernel: {path}: no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise TilepassError(f"--kernel: {path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Triton finds a kernel's globals, and its source, through the registered module; imports
+    # beside the file work as they do when Python runs it.
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise TilepassError(f"--kernel: {path}: {type(error).__name__}: {error}") from error
+    return module

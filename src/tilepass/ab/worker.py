@@ -1,0 +1,116 @@
+"""The child process that owns the GPU: `python -m tilepass.ab.worker time|prime`.
+
+Reads a job (see `job.encode_job`) from standard input, writes events (see `events`) to standard
+output. It is a process of its own so that a kernel that hangs or faults cannot take the tool with
+it: the parent ends it and goes on with the next point.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from tilepass.ab.events import Event, Failed, Found, encode
+from tilepass.ab.job import Job, Task, decode_job
+from tilepass.core.errors import TilepassError
+from tilepass.core.registry import load_file
+
+POISONED = 3
+"""Exit status when the CUDA context is unusable: a new process has to do the rest."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the tasks of the job on standard input; `argv` is `["time"]` or `["prime"]`."""
+    emit = _event_stream()
+    try:
+        job, tasks = decode_job(sys.stdin.readline())
+        return _run(job, tasks, prime=list(argv) == ["prime"], emit=emit)
+    except TilepassError as error:
+        emit(Failed(None, str(error)))
+        return 1
+
+
+def _event_stream() -> Callable[[Event], None]:
+    """Writes events where standard output was; what programs print goes to standard error."""
+    stream = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return lambda event: print(encode(event), file=stream, flush=True)
+
+
+def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], None]) -> int:
+    import torch
+
+    from tilepass.ab.clocks import ClockMonitor
+    from tilepass.ab.kernel_log import KernelLog
+    from tilepass.ab.nvml import NvmlClock
+    from tilepass.ab.point import PointRunner
+    from tilepass.ab.subjects import find_subject
+
+    if not torch.cuda.is_available():
+        raise TilepassError(f"torch {torch.__version__} finds no GPU")
+    torch_cuda: Any = torch.cuda
+    clock = NvmlClock(str(torch_cuda.get_device_properties(0).uuid))
+    for path in job.load:
+        load_file(path)
+    log = KernelLog()
+    log.install()
+    subject = find_subject(job.kernel)
+    emit(Found(_facts(clock.facts())))
+    with ExitStack() as stack:
+        monitor = None if prime else stack.enter_context(ClockMonitor(clock))
+        runner = PointRunner(job, subject, log, monitor, emit)
+        for task in tasks:
+            try:
+                if prime:
+                    runner.prime(task.point, task.arms)
+                else:
+                    runner.run(task.point)
+            except Exception as error:
+                emit(Failed(task.point, _describe(error)))
+                if not _context_usable():
+                    return POISONED
+            torch.cuda.empty_cache()
+    return 0
+
+
+def _facts(driver_facts: dict[str, str]) -> dict[str, str]:
+    import torch
+
+    from tilepass.ab.environment import versions
+
+    torch_cuda: Any = torch.cuda
+    properties = torch_cuda.get_device_properties(0)
+    return {
+        "GPU": str(properties.name),
+        "SMs": str(properties.multi_processor_count),
+        "L2, MB": f"{properties.L2_cache_size / 1e6:.0f}",
+        "CUDA of torch": str(torch.version.cuda),
+        **driver_facts,
+        **versions(),
+    }
+
+
+def _describe(error: Exception) -> str:
+    """A TilepassError's message; of others the type and the message's first lines."""
+    if isinstance(error, TilepassError):
+        return str(error)
+    lines = str(error).strip().splitlines()[:3]
+    return f"{type(error).__name__}: {' '.join(lines)}"
+
+
+def _context_usable() -> bool:
+    """False after a fault that CUDA reports on every later call."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

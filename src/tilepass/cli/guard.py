@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from tilepass.core.errors import TilepassError
+from tilepass.core.errors import TilepassError, report
 
 Command = Callable[[Sequence[str]], int]
 
@@ -22,7 +22,7 @@ def run_guarded(command: Command, arguments: Sequence[str]) -> int:
         status = command(arguments)
         sys.stdout.flush()
     except TilepassError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(report(error), file=sys.stderr)
         return FAILURE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -44,3 +45,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if not close:
         return ""
     return "; did you mean " + " or ".join(f"'{candidate}'" for candidate in close) + "?"
+
+
+_DIAGNOSTIC = re.compile(r"(?:error|warning|[^'\n]+:\d+:\d+: (?:error|warning)): ")
+
+
+def is_diagnostic(text: str) -> bool:
+    """Whether a message begins as compilers' do: `error: ...` or `file:line:column: error: ...`."""
+    return _DIAGNOSTIC.match(text) is not None
+
+
+def report(error: TilepassError) -> str:
+    """The error as a command prints it: `error: ...`, or as it is where it is a diagnostic."""
+    return str(error) if is_diagnostic(str(error)) else f"error: {error}"

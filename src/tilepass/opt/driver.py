@@ -2,43 +2,111 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
-from tilepass.core.pass_base import CompilerVersion, PassContext
-from tilepass.core.registry import instantiate, load_file
+from tilepass.core.diagnostics import SourceLocation
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.registry import load_file
 from tilepass.core.remarks import Remark, RemarkSink
-from tilepass.opt.options import OptOptions
+from tilepass.opt.ir_printing import IrPrinter, check_pass_names
+from tilepass.opt.log import Log
+from tilepass.opt.options import OptOptions, parse_target
+from tilepass.opt.source import SPLIT_MARKER, Part, read_source, split
+from tilepass.opt.steps import Step, resolve
+from tilepass.opt.verify_diagnostics import verify_diagnostics
+from tilepass.opt.work import Work, open_work
+
+_MODULE_TARGET = re.compile(r'"?ttg\.target"?\s*=\s*"([^"]*)"')
 
 
 def run(options: OptOptions) -> int:
-    """Do what the command line asks for; returns the exit status."""
-    from triton._C.libtriton import amd, nvidia
-    from triton._C.libtriton import ir as triton_ir
+    """Do what the command line asks for; returns the exit status.
 
-    from tilepass.frontends.triton import bridge
-    from tilepass.ir import engine
-
+    Raises TilepassError for what concerns the whole run. An error in one part of a split input is
+    printed, and the other parts are processed all the same.
+    """
     for file in options.load:
         load_file(file)
-    passes = [instantiate(item) for item in options.pipeline]
-    text = sys.stdin.read() if options.file == "-" else Path(str(options.file)).read_text()
-    context = triton_ir.context()
-    triton_ir.load_dialects(context)
-    nvidia.load_dialects(context)
-    amd.load_dialects(context)
+    if options.list_passes:
+        from tilepass.opt.listing import list_passes
 
-    def listen(remark: Remark) -> None:
-        if options.remarks.wanted(remark.kind, remark.pass_name):
-            print(remark.format(), file=sys.stderr)
+        print(list_passes())
+        return 0
+    source = read_source(options.file or "-")
+    steps = resolve(options.pipeline, options.target)
+    check_pass_names(options.ir_printing, [step.name for step in steps])
+    parts = [source]
+    if options.split_input:
+        parts, warnings = split(source)
+        for warning in warnings:
+            print(warning.format(), file=sys.stderr)
+    outputs = [_process(part, steps, options) for part in parts]
+    if options.verify_diagnostics or None not in outputs or len(parts) > 1:
+        _write(options.output, f"{SPLIT_MARKER}\n".join(out or "" for out in outputs))
+    return 1 if None in outputs else 0
 
-    module = bridge.parse_triton(text, context)
-    if passes:
-        engine_module = bridge.to_engine(module)
-        for one in passes:
-            sink = RemarkSink(one.name, engine.location_of, (listen,))  # pyright: ignore
-            version = CompilerVersion("triton", (3, 6, 0))
-            one.run(engine_module, PassContext(one.name, version, sink, options.target))
-        module = bridge.from_engine(engine_module, context)
-    print(module.str() if options.debug_info else module.str_nodebug())
-    return 0
+
+def _process(part: Part, steps: list[Step], options: OptOptions) -> str | None:
+    """The text of the part after all passes; None if it failed or failed verification."""
+    log = Log(options.remarks, verify=options.verify_diagnostics)
+    output: str | None = None
+    try:
+        output = _run_steps(part, steps, options, log)
+    except TilepassError as error:
+        log.failure(error)
+    if not options.verify_diagnostics:
+        return output
+    failures = verify_diagnostics(part, log.produced)
+    for failure in failures:
+        print(failure.format(), file=sys.stderr)
+    return None if failures else output or ""
+
+
+def _run_steps(part: Part, steps: list[Step], options: OptOptions, log: Log) -> str:
+    work = open_work(part, allow_unregistered_dialect=options.allow_unregistered_dialect)
+    printer = IrPrinter(options, work)
+    target = options.target or _target_of_module(part.text)
+    for step in steps:
+        printer.print_ir("before", step.name)
+        if isinstance(step, Pass) and step.touches:
+            _tell_if_idle(step, work, log)
+        for diagnostic in work.run(step, _context(step, work, target, log)):
+            log.diagnostic(diagnostic)
+        printer.print_ir("after", step.name)
+    return work.text(options.emit, debug_info=options.debug_info) + "\n"
+
+
+def _context(step: Step, work: Work, target: Target | None, log: Log) -> PassContext:
+    sink = RemarkSink(step.name, _locate, (log.remark,))
+    return PassContext(step.name, work.compiler, sink, target)
+
+
+def _locate(where: object) -> SourceLocation | None:
+    from tilepass.ir import engine
+
+    return engine.location_of(where)
+
+
+def _tell_if_idle(step: Pass, work: Work, log: Log) -> None:
+    """A pass that the user asked for and that has nothing to work on says so."""
+    if work.operation_names().isdisjoint(step.touches):
+        message = f"the module holds none of {', '.join(step.touches)}"
+        log.remark(Remark("missed", step.name, message))
+
+
+def _target_of_module(text: str) -> Target | None:
+    match = _MODULE_TARGET.search(text)
+    return parse_target(match[1], "ttg.target") if match else None
+
+
+def _write(file: str, text: str) -> None:
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TilepassError(f"-o {file}: {error.strerror or error}") from error

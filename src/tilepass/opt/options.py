@@ -67,7 +67,6 @@ class OptOptions:
     allow_unregistered_dialect: bool = False
     debug_info: bool = False
     list_passes: bool = False
-    run_reproducer: bool = False
     ir_printing: IrPrinting = field(default_factory=IrPrinting)
     remarks: RemarkFilter = field(default_factory=RemarkFilter)
 
@@ -87,7 +86,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
     return OptOptions(
         file=known.file,
         pipeline=Pipeline(tuple(passes)) if passes else parse_pipeline(known.pipeline),
-        target=_target(known.target) if known.target else None,
+        target=parse_target(known.target) if known.target else None,
         output=known.output,
         load=tuple(known.load),
         emit=known.emit,
@@ -96,9 +95,21 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         allow_unregistered_dialect=known.allow_unregistered_dialect,
         debug_info=known.mlir_print_debuginfo,
         list_passes=known.list_passes,
-        run_reproducer=known.run_reproducer,
         ir_printing=_ir_printing(known),
         remarks=_remark_filter(known),
+    )
+
+
+def parse_target(text: str, origin: str = "--target") -> Target:
+    """`cuda:90` or `hip:gfx942`. Raises TilepassError, which names `origin`."""
+    backend, _, arch = text.partition(":")
+    if backend == "cuda" and arch.isdigit():
+        return Target("cuda", int(arch), 32)
+    if backend == "hip" and re.fullmatch(r"gfx\w+", arch):
+        # Wavefronts are 64 lanes wide up to CDNA (gfx9), 32 on RDNA (gfx10 and later).
+        return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
+    raise TilepassError(
+        f"{origin} {text}: expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
     )
 
 
@@ -120,7 +131,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--load", action="append", default=[], metavar="FILE", help="a Python file of passes")
     add("--emit", choices=("pretty", "generic"), default="pretty", help="form of the output")
     add("--list-passes", action="store_true", help="list every pass with its options")
-    add("--run-reproducer", action="store_true", help="run the pipeline that the file records")
     for name, text in _SWITCHES.items():
         add(f"--{name}", action="store_true", help=text)
     for moment in ("before", "after"):
@@ -162,18 +172,6 @@ def _pass_from_flag(flag: str, parser: argparse.ArgumentParser) -> PipelineItem:
         parser.error(f"unexpected argument '{flag}'")
     name, _, options = flag.lstrip("-").partition("=")
     return parse_pipeline(f"{name}{{{options}}}" if options else name).items[0]
-
-
-def _target(text: str) -> Target:
-    backend, _, arch = text.partition(":")
-    if backend == "cuda" and arch.isdigit():
-        return Target("cuda", int(arch), 32)
-    if backend == "hip" and re.fullmatch(r"gfx\w+", arch):
-        # Wavefronts are 64 lanes wide up to CDNA (gfx9), 32 on RDNA (gfx10 and later).
-        return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
-    raise TilepassError(
-        f"--target {text}: expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
-    )
 
 
 def _ir_printing(known: Any) -> IrPrinting:

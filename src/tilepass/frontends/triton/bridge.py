@@ -6,11 +6,10 @@ share one; where none of the operations that they touch occurs, there is none.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilepass.core.errors import ParseError, PassFailure, TilepassError
+from tilepass.core.errors import ParseError, PassFailure
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.triton.capture import (
     Captured,
@@ -28,6 +27,7 @@ from tilepass.frontends.triton.modules import (
 )
 from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
+from tilepass.ir.checked_run import checked_run
 
 __all__ = [
     "Captured",
@@ -108,15 +108,8 @@ class _Trip:
         """Run one pass and verify what the engine can verify."""
         a_pass = self._passes[index]
         context = self._make_context(a_pass)
-        try:
-            a_pass.run(self.working, context)
-        except TilepassError as error:
-            raise PassFailure(f"pass '{a_pass.name}': {error}") from error
-        except Exception as error:
-            raise self._failure(index, context, _raised(error)) from error
-        if errors := engine.verify(self.working):
-            shown = "\n".join(error.format() for error in errors)
-            raise self._failure(index, context, f"left invalid IR:\n{shown}")
+        if reason := checked_run(a_pass, self.working, context):
+            raise self._failure(index, context, reason)
         copy = self.working.operation.clone() if len(self._passes) > 1 else None
         self._after.append((index, context, copy))
 
@@ -147,10 +140,3 @@ class _Trip:
     def _failure(self, index: int, context: PassContext, reason: str) -> PassFailure:
         failure = Failure(self._passes[: index + 1], context, self._original.str(), reason)
         return PassFailure(failure.message)
-
-
-def _raised(error: Exception) -> str:
-    """`raised ValueError: ... (file.py:12, in run)`, the place being where it was raised."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{last.filename}:{last.lineno}, in {last.name}"
-    return f"raised {type(error).__name__}: {error} ({place})"

@@ -23,6 +23,8 @@ _HEAD = re.compile(
     rf"(?:: )?{_SEVERITY}: (?P<message>.*)$"
 )
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+# A pass manager that fails prints the module and a pipeline, at length.
+_MODULE_START = re.compile(r'module\b|"builtin\.module"|[#!]\w+ = |\{-#')
 _CARET = re.compile(r"\s*[~^]+\s*$")
 
 
@@ -53,11 +55,12 @@ class Captured:
 
 
 @contextmanager
-def capture_diagnostics() -> Generator[Captured]:
+def capture_diagnostics(*, forward: bool = True) -> Generator[Captured]:
     """Capture what native code writes to stderr; blocks of one thread may nest.
 
-    Without an exception the text is passed on to stderr at the end: what a successful pass prints
-    was asked for by its user. With one, the text stays in the object for whoever handles it.
+    Without an exception the text is passed on to stderr at the end, unless `forward` is false: what
+    a successful pass prints was asked for by its user. With one, the text stays in the object for
+    whoever handles it.
     Other threads' writes to stderr in the meantime are captured too, and passed on.
     """
     with _stderr_lock:
@@ -74,17 +77,22 @@ def capture_diagnostics() -> Generator[Captured]:
         finally:
             os.close(saved)
             os.close(sink)
-        _write(captured.text)
+        if forward:
+            _write(captured.text)
 
 
 def parse_diagnostics(text: str) -> tuple[list[Diagnostic], str]:
     """The diagnostics in MLIR's output, and the text that belongs to none of them."""
     found: list[Diagnostic] = []
     rest: list[str] = []
+    in_module = False
     for line in text.splitlines():
         if head := _HEAD.match(line):
+            in_module = False
             _add(found, _diagnostic(head))
-        elif found:
+            continue
+        in_module = in_module or _MODULE_START.match(line) is not None
+        if found and not in_module:
             found[-1] = _continue(found[-1], line)
         else:
             rest.append(line + "\n")

@@ -8,15 +8,24 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tilepass.core.pass_base import Pass, PassContext
+
+
+class Replayable(Protocol):
+    """One of Triton's passes; as text it is in pipeline syntax."""
+
+    @property
+    def name(self) -> str: ...
+    def __str__(self) -> str: ...
 
 
 @dataclass(frozen=True)
 class Failure:
     """The last of `passes` failed; `module_text` is the module before the first of them."""
 
-    passes: Sequence[Pass]
+    passes: Sequence[Pass | Replayable]
     context: PassContext
     module_text: str
     reason: str
@@ -57,7 +66,7 @@ def _command(failure: Failure, file: str) -> str:
     return " ".join(words)
 
 
-def _loaded_from(a_pass: Pass) -> str | None:
+def _loaded_from(a_pass: Pass | Replayable) -> str | None:
     """The file of a pass that no installed package provides: `tilepass-opt` must load it."""
     module = sys.modules.get(type(a_pass).__module__)
     if module is None or "." in module.__name__:

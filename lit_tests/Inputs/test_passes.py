@@ -1,0 +1,97 @@
+"""Passes for the tests of tilepass-opt; each does one thing that a pass may do, or must not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Anchor, Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir import engine
+
+
+@register
+class RenameAttribute(Pass):
+    """Rename the attribute `test.old` wherever it occurs."""
+
+    name = "test-rename-attribute"
+    anchor = Anchor.end_of("ttir")
+
+    @dataclass(frozen=True)
+    class Options:
+        to: str = "test.new"
+        times: int = 1
+        mode: Literal["all", "none"] = "all"
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        if self.options.mode == "none":
+            return
+        for operation in engine.operations(module):
+            if "test.old" in operation.attributes:
+                operation.attributes[self.options.to] = operation.attributes["test.old"]
+                del operation.attributes["test.old"]
+
+
+@register
+class Remarks(Pass):
+    """Emit one remark of each kind on every `arith.addi`."""
+
+    name = "test-remarks"
+    anchor = Anchor.end_of("ttir")
+    touches = ("arith.addi",)
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        for operation in engine.operations(module):
+            if operation.name == "arith.addi":
+                context.remarks.passed(operation, "added")
+                context.remarks.missed(operation, "not multiplied: it is an addition")
+                context.remarks.analysis(operation, f"target is {context.target}")
+
+
+@register
+class Raises(Pass):
+    """Raise an exception that no pass should."""
+
+    name = "test-raises"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        raise ValueError("no such luck")
+
+
+@register
+class Refuses(Pass):
+    """Refuse with an error meant for the user."""
+
+    name = "test-refuses"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        for operation in engine.operations(module):
+            if operation.name == "arith.addi":
+                place = engine.location_of(operation)
+                raise TilepassError(f"{place}: error: cannot be forced here")
+
+
+@register
+class InvalidIr(Pass):
+    """Erase a terminator (`where` = engine), or give a return no operand (`where` = triton)."""
+
+    name = "test-invalid-ir"
+    anchor = Anchor.end_of("ttir")
+
+    @dataclass(frozen=True)
+    class Options:
+        where: Literal["engine", "triton"] = "triton"
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        for operation in engine.operations(module):
+            if self.options.where == "engine" and operation.name == "arith.constant":
+                del operation.attributes["value"]
+                return
+            if operation.name == "tt.return":
+                place = engine.ir.InsertionPoint(operation)
+                engine.ir.Operation.create("tt.return", loc=operation.location, ip=place)
+                operation.erase()
+                return

@@ -1,0 +1,34 @@
+"""Running a pass on a module of the engine, and what is wrong afterwards."""
+
+from __future__ import annotations
+
+import traceback
+
+from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.ir import engine
+
+
+def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> str | None:
+    """Run `a_pass` and verify; returns None, or how it failed: `raised ...`, `left invalid IR...`.
+
+    Raises PassFailure where the pass itself refuses with a TilepassError.
+    """
+    try:
+        a_pass.run(module, context)
+    except TilepassError as error:
+        separator = "\n" if is_diagnostic(str(error)) else " "
+        raise PassFailure(f"pass '{a_pass.name}':{separator}{error}") from error
+    except Exception as error:
+        return _raised(error)
+    if errors := engine.verify(module):
+        shown = "\n".join(error.format() for error in errors)
+        return f"left invalid IR:\n{shown}"
+    return None
+
+
+def _raised(error: Exception) -> str:
+    """`raised ValueError: ... (file.py:12, in run)`, the place being where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename}:{last.lineno}, in {last.name}"
+    return f"raised {type(error).__name__}: {error} ({place})"

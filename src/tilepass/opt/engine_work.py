@@ -1,0 +1,51 @@
+"""A module in the IR engine alone."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from tilepass.core.diagnostics import Diagnostic
+from tilepass.core.errors import PassFailure, TilepassError
+from tilepass.core.pass_base import CompilerVersion, Pass, PassContext
+from tilepass.frontends.triton.reproducer import Failure
+from tilepass.frontends.triton.versions import parse_version
+from tilepass.ir import engine
+from tilepass.ir.checked_run import checked_run
+from tilepass.opt.source import Part
+from tilepass.opt.steps import Step
+from tilepass.opt.work import Form, with_file_name
+
+_DISTRIBUTION = "nvidia-cutlass-dsl"
+
+
+class EngineWork:
+    """A `Work` that takes tilepass's own passes only."""
+
+    def __init__(self, part: Part) -> None:
+        self.compiler = CompilerVersion(_DISTRIBUTION, parse_version(version(_DISTRIBUTION)))
+        module = engine.parse("\n" * (part.first_line - 1) + part.text, part.file)
+        # The engine calls a text in memory "-".
+        self._module = engine.parse(with_file_name(engine.print_generic(module), part.file))
+
+    def run(self, step: Step, context: PassContext) -> list[Diagnostic]:
+        """As `Work.run`."""
+        if not isinstance(step, Pass):
+            raise TilepassError(
+                f"'{step.name}' is a pass of Triton; it cannot run on a CuTe module or on one with "
+                "operations of unknown dialects"
+            )
+        before = self.text("generic", debug_info=True)
+        if reason := checked_run(step, self._module, context):
+            raise PassFailure(Failure([step], context, before, reason).message)
+        return []
+
+    def operation_names(self) -> set[str]:
+        """As `Work.operation_names`."""
+        return engine.operation_names(self._module)
+
+    def text(self, form: Form, *, debug_info: bool) -> str:
+        """As `Work.text`; operations of unknown dialects have no pretty form."""
+        text = self._module.operation.get_asm(
+            enable_debug_info=debug_info, print_generic_op_form=form == "generic"
+        )
+        return text.rstrip("\n")

@@ -1,0 +1,66 @@
+"""The input of `tilepass-opt` and its parts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilepass.core.diagnostics import Diagnostic, SourceLocation
+from tilepass.core.errors import TilepassError
+
+SPLIT_MARKER = "// -----"
+_NEAR_MISS = re.compile(r"\s*//\s*-{3,}\s*$")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a file that is a module of its own; `first_line` counts from 1."""
+
+    file: str
+    text: str
+    first_line: int = 1
+
+
+def read_source(file: str) -> Part:
+    """The whole of `file`, or of standard input for `-`, as one part.
+
+    Raises TilepassError for a file that cannot be read, is not text, or is empty.
+    """
+    name = "<stdin>" if file == "-" else file
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise TilepassError(f"{name}: {error.strerror or error}") from error
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TilepassError(f"{name}:{line}: not MLIR text: the bytes are not UTF-8") from error
+    if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
+        raise TilepassError(f"{name}:{line}: not MLIR text: it holds a zero byte")
+    if not text.strip():
+        raise TilepassError(f"{name}: the file is empty")
+    return Part(name, text)
+
+
+def split(source: Part) -> tuple[list[Part], list[Diagnostic]]:
+    """The parts between the lines `// -----`, and a warning for every line that nearly is one."""
+    parts: list[Part] = []
+    warnings: list[Diagnostic] = []
+    lines: list[str] = []
+    first_line = source.first_line
+    for number, line in enumerate(source.text.splitlines(keepends=True), source.first_line):
+        if line.rstrip() == SPLIT_MARKER:
+            parts.append(Part(source.file, "".join(lines), first_line))
+            lines, first_line = [], number + 1
+            continue
+        if _NEAR_MISS.match(line):
+            location = SourceLocation(source.file, number, line.index("/") + 1)
+            message = f"near miss with the split marker '{SPLIT_MARKER}'"
+            warnings.append(Diagnostic("warning", message, location))
+        lines.append(line)
+    parts.append(Part(source.file, "".join(lines), first_line))
+    return parts, warnings

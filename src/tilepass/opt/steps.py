@@ -1,0 +1,50 @@
+"""The steps of a pipeline: passes of tilepass and passes of Triton, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from tilepass.core.errors import AnchorError, UnknownPassError, nearest
+from tilepass.core.pass_base import Pass, Target
+from tilepass.core.pipeline_spec import Pipeline, PipelineItem
+from tilepass.core.registry import instantiate, pass_names
+
+if TYPE_CHECKING:
+    from tilepass.frontends.triton.run_builtin import BuiltinRun
+
+# For checking options before any module is read: the architecture is not what is checked.
+_ANY_TARGET = Target("cuda", 90)
+
+Step: TypeAlias = "Pass | BuiltinRun"
+
+
+def resolve(pipeline: Pipeline, target: Target | None) -> list[Step]:
+    """The steps of a pipeline, their options checked.
+
+    Raises UnknownPassError, OptionError, AnchorError.
+    """
+    own = set(pass_names())
+    return [_resolve(item, target, own) for item in pipeline]
+
+
+def _resolve(item: PipelineItem, target: Target | None, own: set[str]) -> Step:
+    if item.anchor:
+        raise AnchorError(
+            f"'{item}': tilepass-opt runs passes in the order in which they are written; "
+            f"leave out '@{item.anchor}', which is for compilations"
+        )
+    if item.name in own:
+        return instantiate(item)
+    # Here and not above: they load Triton.
+    from tilepass.frontends.triton.builtin_passes import discover
+    from tilepass.frontends.triton.run_builtin import BuiltinRun
+
+    builtin = discover().get(item.name)
+    if builtin is None:
+        known = [*own, *discover()]
+        raise UnknownPassError(
+            f"unknown pass '{item.name}'{nearest(item.name, known)} (--list-passes lists all)"
+        )
+    step = BuiltinRun(builtin, item.options)
+    step.check(target or _ANY_TARGET)
+    return step

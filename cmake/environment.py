@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[1]
 CONSTRAINTS = SOURCE / "cmake" / "constraints.txt"
@@ -72,22 +73,33 @@ def installed(distribution: str) -> str | None:
         return None
 
 
+def pyproject() -> dict[str, Any]:
+    """The contents of `pyproject.toml`."""
+    return tomllib.loads((SOURCE / "pyproject.toml").read_text())
+
+
 def can_reuse_this_interpreter() -> bool:
     """Whether this interpreter brings torch and triton, both in the ranges of `pyproject.toml`.
 
     One of the two alone is of no use: torch's GPU builds accept a single Triton version.
     """
-    project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
-    ranges = {r: re.split(r"[<>=]", r)[0] for r in project["dependencies"]}
-    wanted = {name: text for text, name in ranges.items() if name in ("torch", "triton")}
-    versions = {name: installed(name) for name in wanted}
-    return all(v is not None and in_range(v, wanted[name]) for name, v in versions.items())
+    requirements: list[str] = pyproject()["project"]["dependencies"]
+    for requirement in requirements:
+        name = re.split(r"[<>=]", requirement)[0]
+        if name not in ("torch", "triton"):
+            continue
+        version = installed(name)
+        if version is None or not in_range(version, requirement):
+            return False
+    return True
 
 
 def fingerprint(*facts: str) -> str:
     """A hash of everything that an environment is made from."""
-    files = (SOURCE / "pyproject.toml", SOURCE / "setup.py", CONSTRAINTS, Path(__file__))
-    parts = [str(SOURCE), sys.executable, sys.version, *facts]
+    tables = pyproject()
+    installation = [tables["build-system"], tables["project"], tables["tool"]["setuptools"]]
+    files = (SOURCE / "setup.py", CONSTRAINTS, Path(__file__))
+    parts = [str(SOURCE), sys.executable, sys.version, *facts, repr(installation)]
     parts += [path.read_text() for path in files]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -130,8 +142,11 @@ def link_site_packages(venv: Path, folders: Sequence[str | Path]) -> None:
     (site_packages(venv) / "_shared.pth").write_text("".join(lines))
 
 
-def pip_install(venv: Path, *arguments: str | Path, constraints: Path | None = None) -> bool:
-    """Install into an environment. False if that failed, with pip's messages printed."""
+def pip_install(venv: Path, *arguments: str | Path, constraints: Path | None = None) -> None:
+    """Install into an environment, silently.
+
+    Raises SetupError with pip's messages.
+    """
     options = ["-q", "--no-input", "--no-compile", "--disable-pip-version-check"]
     options += ["--root-user-action", "ignore", "--progress-bar", "off"]
     if constraints is not None:
@@ -147,8 +162,8 @@ def pip_install(venv: Path, *arguments: str | Path, constraints: Path | None = N
         text=True,
     )
     if result.returncode != 0:
-        say(result.stdout)
-    return result.returncode == 0
+        wanted = " ".join(str(argument) for argument in arguments)
+        raise SetupError(f"pip could not install {wanted}:\n{result.stdout}")
 
 
 def has_gpu() -> bool:
@@ -157,14 +172,19 @@ def has_gpu() -> bool:
 
 
 def install_torch(venv: Path, constraints: Path) -> None:
-    """Install the pinned torch: a GPU build where there is a GPU, else a CPU build."""
+    """Install the pinned torch: a GPU build where there is a GPU, else a CPU build.
+
+    Raises SetupError with what pip said of each build tried.
+    """
     cpu: list[tuple[str, ...]] = [TORCH_CPU, (*TORCH_CPU, *PYTORCH_CPU_INDEX)]
-    choices = [TORCH_GPU] if has_gpu() else [*cpu, TORCH_GPU]
-    for choice in choices:
-        say(f"   torch: {' '.join(choice)}")
-        if pip_install(venv, *choice, *BUILD_TOOLS, constraints=constraints):
-            return
-    raise SetupError("no torch could be installed; pip's messages are above")
+    failures: list[str] = []
+    for choice in [TORCH_GPU] if has_gpu() else [*cpu, TORCH_GPU]:
+        say(f"   {' '.join(choice)}")
+        try:
+            return pip_install(venv, *choice, *BUILD_TOOLS, constraints=constraints)
+        except SetupError as failure:
+            failures.append(str(failure))
+    raise SetupError("\n".join(failures))
 
 
 def pins_to_apply(reuse: bool) -> str:
@@ -183,26 +203,21 @@ def make_main(reuse: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text(pins_to_apply(reuse))
-        if not reuse:
+        if reuse:
+            pip_install(MAIN, *BUILD_TOOLS)
+        else:
             install_torch(MAIN, constraints)
-        elif not pip_install(MAIN, *BUILD_TOOLS):
-            raise SetupError("setuptools could not be installed; pip's messages are above")
         say("   the project and its other dependencies")
         project = ("--no-build-isolation", "-e", f"{SOURCE}[dev]")
-        if not pip_install(MAIN, *project, constraints=constraints):
-            raise SetupError(
-                "the project's dependencies could not be installed; pip's messages are above"
-            )
+        pip_install(MAIN, *project, constraints=constraints)
 
 
 def make_triton39() -> None:
     """Make `.venv-triton39` anew, on top of `.venv`."""
     create_venv(TRITON39, "--without-pip")
     link_site_packages(TRITON39, [site_packages(MAIN)])
-    if not pip_install(TRITON39, "--no-deps", "triton==3.9.0"):
-        raise SetupError("Triton 3.9.0 could not be installed; pip's messages are above")
-    if not pip_install(TRITON39, "--no-deps", "--no-build-isolation", "-e", SOURCE):
-        raise SetupError("the project could not be installed; pip's messages are above")
+    pip_install(TRITON39, "--no-deps", "triton==3.9.0")
+    pip_install(TRITON39, "--no-deps", "--no-build-isolation", "-e", SOURCE)
 
 
 def ensure(name: str) -> None:
@@ -220,7 +235,8 @@ def ensure(name: str) -> None:
     if is_current(venv, wanted):
         return
     origin = f"with this machine's {', '.join(facts)}" if facts else "a few minutes the first time"
-    say(f"-- making {venv.relative_to(SOURCE)} ({origin if name == 'main' else 'Triton 3.9.0'})")
+    verb = "replacing" if venv.exists() else "making"
+    say(f"-- {verb} {venv.relative_to(SOURCE)} ({origin if name == 'main' else 'Triton 3.9.0'})")
     start = time.monotonic()
     if name == "main":
         make_main(reuse)

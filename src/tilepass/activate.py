@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, nearest
 from tilepass.core.pass_base import CompilerVersion, Pass, PassContext, Target
-from tilepass.core.pipeline_spec import parse_pipeline
-from tilepass.core.registry import instantiate, load_file
 from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
+from tilepass.frontends.placed import Placed, place_passes
 
 if TYPE_CHECKING:
     from tilepass.frontends.triton.hook import Level
-    from tilepass.frontends.triton.segments import Placed, StageObserver
+    from tilepass.frontends.triton.segments import StageObserver
 
 REMARK_KINDS: tuple[RemarkKind, ...] = ("passed", "missed", "analysis")
 
@@ -97,18 +96,11 @@ def enabled(
     Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError; compiling
     raises AnchorError for a pass whose place the compilation does not have, and PassFailure.
     """
-    from tilepass.frontends.triton.segments import Placed
     from tilepass.frontends.triton.versions import triton_version
 
     triton_version()
     shown = parse_remark_kinds(remarks)
-    for path in load:
-        load_file(path)
-    placed: list[Placed] = []
-    for item in parse_pipeline(pipeline_text):
-        instance = instantiate(item)
-        placed.append(Placed(instance, item.anchor or instance.anchor))
-    return Activation(placed, tuple(observers), shown)
+    return Activation(place_passes(pipeline_text, load), tuple(observers), shown)
 
 
 def parse_remark_kinds(text: str) -> frozenset[RemarkKind]:

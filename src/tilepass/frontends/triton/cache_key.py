@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import tilepass
 from tilepass.core.registry import source_hash
-from tilepass.frontends.triton.segments import Placed
+from tilepass.frontends.placed import Placed
 
 # What can be part of a pass's run. Commands, dumps and measurements are not.
 _TOOL_PACKAGES = ("analysis", "core", "frontends", "ir")

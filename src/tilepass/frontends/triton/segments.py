@@ -15,9 +15,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from triton._C import libtriton
 
-from tilepass.core.anchor import EVERY, Anchor
+from tilepass.core.anchor import EVERY
 from tilepass.core.errors import AnchorError, ParseError, PassFailure, nearest
 from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.frontends.placed import Placed
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.recording import (
     ModuleStandIn,
@@ -37,17 +38,6 @@ _MLIR_STAGES = ("ttir", "glir", "ttgir")
 _LAST_STAGE = "llir"
 
 _module_type: Any = libtriton.ir.module
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A pass and where it runs."""
-
-    instance: Pass
-    anchor: Anchor
-
-    def __str__(self) -> str:
-        return f"{self.instance}@{self.anchor}"
 
 
 @dataclass(frozen=True)

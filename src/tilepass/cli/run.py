@@ -1,0 +1,93 @@
+"""`tilepass run -p PIPELINE -- python app.py ARGUMENTS`: run a program with passes enabled."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import tilepass
+from tilepass import _startup
+from tilepass.core.errors import TilepassError
+
+_DESCRIPTION = """\
+Run a program in which Triton compiles with a pipeline of passes. The program needs no change; the
+Python processes that it starts are included. Its exit status is passed through.
+
+The pipeline reaches the processes by environment variables, which work without this command too
+where tilepass is installed:
+  TILEPASS          the pipeline
+  TILEPASS_LOAD     files with passes, separated like PATH
+  TILEPASS_REMARKS  the kinds of remarks that go to stderr
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Replace this process by the program; returns only where that fails.
+
+    Raises TilepassError for a pipeline that is in error, or a program that cannot be started.
+    """
+    options = _parser().parse_args(arguments)
+    command: list[str] = options.command[options.command[:1] == ["--"] :]
+    if not command:
+        _parser().error("the program to run is missing (tilepass run -p PIPELINE -- python app.py)")
+    _check(options.pipeline, options.load, options.remarks)
+    environment = program_environment(os.environ, options.pipeline, options.load, options.remarks)
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        raise TilepassError(f"cannot run '{command[0]}': {error.strerror}") from error
+
+
+def program_environment(
+    environment: Mapping[str, str], pipeline: str, load: Sequence[str], remarks: str
+) -> dict[str, str]:
+    """The environment in which a program runs with a pipeline, of one that has none or another."""
+    site = str(Path(tilepass.__file__).parent / "_site")
+    inherited = [
+        folder
+        for folder in environment.get("PYTHONPATH", "").split(os.pathsep)
+        if folder and folder != site
+    ]
+    return {
+        **environment,
+        "PYTHONPATH": os.pathsep.join([site, *inherited]),
+        _startup.PIPELINE: pipeline,
+        _startup.LOAD: os.pathsep.join(str(Path(path).resolve()) for path in load),
+        _startup.REMARKS: remarks,
+    }
+
+
+def _check(pipeline: str, load: Sequence[str], remarks: str) -> None:
+    """Find errors before the program starts: it may import triton late, or never."""
+    from tilepass.activate import parse_remark_kinds
+    from tilepass.frontends.placed import place_passes
+
+    parse_remark_kinds(remarks)
+    place_passes(pipeline, load)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilepass run",
+        usage="tilepass run -p PIPELINE [--load FILE] [--remarks KINDS] -- PROGRAM [ARGUMENT ...]",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-p", "--pipeline", required=True, help="the passes, e.g. 'flatten-loops{mode=on}'"
+    )
+    parser.add_argument(
+        "--load", action="append", default=[], metavar="FILE", help="a Python file with passes"
+    )
+    parser.add_argument(
+        "--remarks",
+        default="missed",
+        metavar="KINDS",
+        help="remarks on stderr: passed, missed, analysis, all, none (default: missed)",
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM")
+    return parser

@@ -239,8 +239,9 @@ def parse_value(what: str, text: str, kind: Any) -> Any:
         (kind,) = (a for a in arguments if a is not type(None))
         return parse_value(what, text, kind)
     if origin is Literal:
-        if text in arguments:
-            return text
+        for value in arguments:
+            if text == str(value):
+                return value
         raise TilepassError(f"{what} is one of {', '.join(map(str, arguments))}, not '{text}'")
     if kind is bool:
         if text.lower() in ("true", "false", "1", "0", "on", "off"):

@@ -1,0 +1,182 @@
+"""`flatten-loops`: decide for every persistent tile loop whether Triton shall flatten it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilepass.analysis.cost_model import flatten_choice
+from tilepass.analysis.loop_fusion import (
+    clamp_upper_bound,
+    fusion_obstacle,
+    trip_count_obstacle,
+)
+from tilepass.analysis.nest_facts import (
+    Obstacle,
+    dots_in,
+    match_nest,
+    nest_facts,
+    not_a_tile_loop,
+)
+from tilepass.core.anchor import Anchor
+from tilepass.core.decisions import Choice
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir.engine import Module, ir
+from tilepass.ir.loops import Loop, LoopNest, outermost_loops
+
+_FLATTEN = "tt.flatten"
+_OLDEST_ARCH = 80
+
+
+@register
+class FlattenLoops(Pass):
+    """Set or remove `tt.flatten` on persistent tile loops; tritongpu-fuse-nested-loops obeys it.
+
+    Before:
+        scf.for %tile = %pid to %tiles step %programs {
+          scf.for %k = %c0 to %n step %c1 { ... tt.dot ... }
+          tt.descriptor_store ...
+        }
+    After (`mode=on`, Triton 3.6 to 3.8 with no proof that %n >= 0):
+        scf.for %tile = %pid to %tiles step %programs {
+          %trips = arith.maxsi %n, %c0
+          scf.for %k = %c0 to %trips step %c1 { ... tt.dot ... }
+          tt.descriptor_store ...
+        } {tt.flatten}
+    After (`mode=off`): the same without `tt.flatten`.
+
+    Sound when fusing keeps the order of everything that can be observed and every carried value's
+    meaning (analysis.loop_fusion lists the conditions), and the fused loop takes the right number
+    of steps. The maximum, which changes no `scf.for`, makes the latter so on Tritons that would run
+    an inner loop with an upper bound below the lower one once; `clamp=false` refuses instead.
+    Removing `tt.flatten` is always sound.
+
+    The anchor is the last place where the IR is the same for all targets; nothing before it reads
+    `tt.flatten`. `@before:tritongpu-fuse-nested-loops` works too.
+
+    `auto` decides by profile or cost model where flattening is sound, keeps the source's choice
+    where neither has an opinion, and removes a `tt.flatten` of the source where flattening is wrong
+    or would not compile. `on` is an error for a tile loop with a dot that cannot be flattened.
+    Refused with a remark: no or several inner loops; loops that are no persistent tile loops;
+    inner bounds that depend on the tile or on memory; side effects between the loops; operations
+    that order memory accesses; loads of what the tile stores; carried values whose next value is
+    known before the last read; on 3.6 to 3.8 a result carried twice and a tile that ends with a
+    condition; targets whose pipeline fuses no loops.
+    """
+
+    name = "flatten-loops"
+    anchor = Anchor.end_of("ttir")
+    touches = ("scf.for",)
+
+    @dataclass(frozen=True)
+    class Options:
+        mode: Literal["auto", "on", "off"] = "auto"
+        clamp: bool = True
+
+    options: Options
+
+    def run(self, module: Module, context: PassContext) -> None:
+        for loop in outermost_loops(module):
+            if self.options.mode == "off":
+                _decide_off(loop, context)
+                continue
+            nest = self._match(loop, context)
+            if isinstance(nest, Obstacle):
+                self._refuse(loop, nest, context)
+            elif nest is not None:
+                self._decide(nest, context)
+
+    def _match(self, loop: Loop, context: PassContext) -> LoopNest | Obstacle | None:
+        """The nest to decide about, why there is none, or None for a loop of no interest."""
+        tile_loop = not_a_tile_loop(loop)
+        if not _flattened(loop) and not dots_in(loop):
+            return None
+        nest = match_nest(loop)
+        if isinstance(nest, Obstacle):
+            return nest if _flattened(loop) or tile_loop is None else tile_loop
+        if not dots_in(nest.inner[0]):
+            return Obstacle("the inner loop holds no dot", "", fatal=False)
+        return (
+            tile_loop
+            or _target_obstacle(context)
+            or fusion_obstacle(nest, context.compiler)
+            or (None if self.options.clamp else trip_count_obstacle(nest, context.compiler))
+            or (_author_obstacle(nest, context) if self.options.mode == "auto" else None)
+            or nest
+        )
+
+    def _refuse(self, loop: Loop, obstacle: Obstacle, context: PassContext) -> None:
+        if self.options.mode == "on" and dots_in(loop) and not_a_tile_loop(loop) is None:
+            place = context.remarks.locate(loop.operation)
+            raise TilepassError(
+                f"{f'{place}: ' if place else ''}flatten-loops{{mode=on}} cannot flatten this "
+                f"loop: {obstacle}"
+            )
+        if not obstacle.fatal or not _flattened(loop):
+            context.remarks.missed(loop.operation, f"not flattened: {obstacle}")
+            return
+        del loop.operation.attributes[_FLATTEN]
+        context.remarks.passed(loop.operation, f"removed tt.flatten: {obstacle}")
+
+    def _decide(self, nest: LoopNest, context: PassContext) -> None:
+        loop = nest.outer
+        current = _flattened(loop)
+        decision = context.decide(
+            "flatten",
+            loop.operation,
+            nest_facts(nest, context),
+            forced="on" if self.options.mode == "on" else None,
+            model=flatten_choice,
+            default=Choice("on" if current else "off", "as the source has it"),
+        )
+        wanted = decision.value == "on"
+        clamped = wanted and trip_count_obstacle(nest, context.compiler) is not None
+        if clamped:
+            clamp_upper_bound(nest.inner[0])
+        if wanted:
+            loop.operation.attributes[_FLATTEN] = ir.UnitAttr.get(loop.operation.context)
+        elif current:
+            del loop.operation.attributes[_FLATTEN]
+        if wanted == current and not clamped:
+            context.remarks.analysis(loop.operation, f"unchanged: {decision}")
+            return
+        note = "; the inner loop's upper bound is clamped to its lower one" if clamped else ""
+        context.remarks.passed(loop.operation, f"{decision}{note}")
+
+
+def _decide_off(loop: Loop, context: PassContext) -> None:
+    if not _flattened(loop):
+        return
+    decision = context.decide(
+        "flatten", loop.operation, {}, forced="off", model=flatten_choice, default=Choice("off", "")
+    )
+    del loop.operation.attributes[_FLATTEN]
+    context.remarks.passed(loop.operation, str(decision))
+
+
+def _flattened(loop: Loop) -> bool:
+    return loop.attribute(_FLATTEN) is not None
+
+
+def _target_obstacle(context: PassContext) -> Obstacle | None:
+    target = context.target
+    if target is None or (
+        target.backend == "cuda" and isinstance(target.arch, int) and target.arch >= _OLDEST_ARCH
+    ):
+        return None
+    return Obstacle(f"Triton fuses no loops for {target}", "", fatal=False)
+
+
+def _author_obstacle(nest: LoopNest, context: PassContext) -> Obstacle | None:
+    """Where a change of `tt.flatten` would undo something else that the author asked for."""
+    facts = nest_facts(nest, context)
+    if facts["warp_specialized"] and facts["arch"] == 90 and facts["num_warps"] == 4:
+        return Obstacle(
+            "the loop asks for warp specialization, which sm_90 gives to loops that are not "
+            "flattened only",
+            "drop one of the two, or say mode=on or mode=off",
+            fatal=False,
+        )
+    return None

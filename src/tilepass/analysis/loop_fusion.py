@@ -1,0 +1,306 @@
+"""What tritongpu-fuse-nested-loops can do to a nest, and where its result would be wrong.
+
+That pass turns a nest with `tt.flatten` into one loop of (tiles x inner trips) steps:
+
+    prologue if first step; body; epilogue if last step
+
+with every value that lives across steps carried by the loop. The conditions here were derived from
+that form and checked against the pass of Triton 3.6 and 3.9 by running both (see
+tests/test_passes_fusion.py). Numbers are issues of triton-lang/triton.
+"""
+
+from __future__ import annotations
+
+from tilepass.analysis.nest_facts import Obstacle
+from tilepass.analysis.structure import ancestor_in, nested, users
+from tilepass.analysis.trip_count import assumptions, counts_unsigned, proven_order
+from tilepass.core.pass_base import CompilerVersion
+from tilepass.ir.effects import Effect, effects_of
+from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.loops import (
+    Loop,
+    LoopNest,
+    backward_slice,
+    constant_int,
+    defining_operation,
+)
+
+# The first Triton with the repairs of #11656, #11519, #11620 and of conditions that end an
+# epilogue; 3.7 and 3.8 were not found to have any of them.
+_REPAIRED = (3, 9)
+
+_DIVISIONS = tuple(
+    f"arith.{name}"
+    for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
+)
+_REDUCTIONS = ("tt.atomic_rmw",)
+# With an operand: a value in shared memory that is written once, or what reads it.
+_ON_CHIP = ("ttg.local_alloc", "ttg.local_load", "ttng.warp_group_dot")
+# Operations whose first operand is the pointer that they derive theirs from.
+_DERIVED_POINTERS = frozenset(
+    {
+        "tt.addptr",
+        "tt.advance",
+        "tt.bitcast",
+        "tt.broadcast",
+        "tt.expand_dims",
+        "tt.make_tensor_descriptor",
+        "tt.make_tensor_ptr",
+        "tt.reshape",
+        "tt.splat",
+        "tt.trans",
+        "ttg.convert_layout",
+        "ttng.reinterpret_tensor_descriptor",
+        "ttng.tensormap_create",
+    }
+)
+
+
+def fusion_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+    """Why flattening a nest is unsound or does not compile, None if it is fine."""
+    return (
+        _bound_obstacle(nest)
+        or _effect_obstacle(nest)
+        or _memory_obstacle(nest)
+        or _carried_obstacle(nest, compiler)
+        or _form_obstacle(nest, compiler)
+    )
+
+
+def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+    """Why the fused loop may take a wrong number of steps.
+
+    Before 3.9 fusing tests for an empty inner loop by `trip count == 0`, which is false for an
+    upper bound below the lower one (#11656), and takes any assumption in the function for granted
+    (#11519). `clamp_upper_bound` removes the obstacle.
+    """
+    if compiler.version >= _REPAIRED:
+        return None
+    loop = nest.inner[0]
+    order = proven_order(loop)
+    if order == "above":
+        return None
+    if any(claimed == "above" for claimed, _ in assumptions(loop)):
+        return Obstacle(
+            f"{compiler} takes an assumption of another branch for granted and runs an empty inner "
+            "loop once (#11519)",
+            "assume the same in front of the tile loop",
+        )
+    if order == "not-below":
+        return None
+    return Obstacle(
+        f"the inner loop's trip count is not provably positive, and {compiler} runs it once where "
+        "its upper bound is below its lower one (#11656)",
+        "write `tl.assume(upper > lower)` in front of the tile loop",
+    )
+
+
+def _bound_obstacle(nest: LoopNest) -> Obstacle | None:
+    """Fusing needs the inner bounds in front of the outer loop and moves what computes them."""
+    inner = nest.inner[0]
+    limits = [inner.lower_bound, inner.upper_bound, inner.step]
+    sources = backward_slice(limits, nest.outer.operation)
+    for source in sources:
+        if obstacle := _not_movable(source):
+            return obstacle
+    used = [*limits, *(operand for source in sources for operand in source.operands)]
+    if any(defining_operation(value) is None and nest.outer.defines(value) for value in used):
+        return Obstacle(
+            "the inner loop's bounds change from tile to tile",
+            "loop over the largest range and mask what is too much",
+            fatal=False,
+        )
+    return None
+
+
+def _not_movable(source: Operation) -> Obstacle | None:
+    hint = "compute the bound in front of the tile loop"
+    effects = effects_of(source)
+    if effects == Effect.READ:
+        return Obstacle(
+            "the inner loop's bound is read from memory in the tile loop; fusing would read it "
+            "even where no tile runs (#11601)",
+            hint,
+        )
+    if source.name in _DIVISIONS and not constant_int(source.operands[1]):
+        return Obstacle(
+            "the inner loop's bound is divided by a variable in the tile loop; fusing would divide "
+            "even where no tile runs",
+            hint,
+        )
+    if effects or not source.name.startswith("arith."):
+        return Obstacle(
+            f"the inner loop's bound comes from {source.name}, which cannot leave the tile loop",
+            hint,
+        )
+    return None
+
+
+def _effect_obstacle(nest: LoopNest) -> Obstacle | None:
+    for each, effect in _accesses(nest.before):
+        if effect != Effect.READ:
+            return Obstacle(
+                f"{each.name} between the two loops has side effects, which the next tile's loads "
+                "would overtake",
+                "move it behind the inner loop or in front of the tile loop",
+            )
+    for each, effect in _accesses((nest.inner[0].operation, *nest.after)):
+        if effect & (Effect.SYNC | Effect.OTHER):
+            return Obstacle(
+                f"{each.name} in the tile loop orders memory accesses or has unknown effects; the "
+                "next tile's loads would overtake it",
+                "",
+            )
+    if not _accesses((nest.inner[0].operation,)):
+        return Obstacle(
+            "the inner loop accesses no memory: there is nothing to overlap, and fusing fails if "
+            "the loop can be moved out of the tile loop (#11612)",
+            "",
+        )
+    return None
+
+
+def _memory_obstacle(nest: LoopNest) -> Obstacle | None:
+    """Flattened and pipelined, the next tile's loads come before this tile's stores.
+
+    Different arguments of the kernel are taken not to overlap, as the pipeliner does.
+    """
+    main = (*nest.before, nest.inner[0].operation)
+    written = {
+        _root(each.operands[0])
+        for each, effect in _accesses((*main, *nest.after))
+        if effect & Effect.WRITE
+    }
+    for each, effect in _accesses(main):
+        if not written or effect != Effect.READ:
+            continue
+        root = _root(each.operands[0])
+        if root is None or None in written or root in written:
+            return Obstacle(
+                f"{each.name} may read what the tile loop stores, and the next tile's loads would "
+                "overtake this tile's stores",
+                "load and store through different arguments",
+            )
+    return None
+
+
+def _accesses(among: tuple[Operation, ...]) -> list[tuple[Operation, Effect]]:
+    """Every operation in and including these that is not pure, with its own effect.
+
+    An atomic whose result nobody uses tells the program nothing: it only writes. Shared memory is
+    left out where values say what depends on it.
+    """
+    found: list[tuple[Operation, Effect]] = []
+    for operation in among:
+        for each in (operation, *nested(operation)):
+            own = effects_of(each)
+            for inner in nested(each):
+                own &= ~effects_of(inner)
+            if each.name in _REDUCTIONS and not users(each.results[0]):
+                own = Effect.WRITE
+            if own and not (each.name in _ON_CHIP and len(each.operands)):
+                found.append((each, own))
+    return found
+
+
+def _root(pointer: ir.Value) -> tuple[str, int] | None:
+    """What a pointer or descriptor was derived from; None if that cannot be told."""
+    value = pointer
+    while (source := defining_operation(value)) is not None:
+        if source.name == "tt.load":
+            table = _root(source.operands[0])
+            return None if table is None else (f"loaded from {table[0]}", table[1])
+        if source.name not in _DERIVED_POINTERS:
+            return None
+        value = source.operands[0]
+    argument = ir.BlockArgument(value)
+    holder = argument.owner.owner.operation
+    if holder.name == "tt.func":
+        return ("argument", argument.arg_number)
+    if holder.name != "scf.for" or argument.arg_number == 0:
+        return None
+    return _root(Loop(holder).carried[argument.arg_number - 1].initial)
+
+
+def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+    """The fused loop moves a carried value on at every step, unless the epilogue makes it."""
+    staying = [*_staying_prologue(nest), nest.inner[0].operation]
+    yielded = [carried.yielded for carried in nest.outer.carried]
+    for carried in nest.outer.carried:
+        value = carried.yielded
+        if same_value(carried.argument, value):
+            continue
+        if defining_operation(value) not in nest.after:
+            if not _read_first(carried.argument, nest, staying):
+                return Obstacle(
+                    "a value that the tile loop carries is read after its next value is known; "
+                    "fusing would read the next one",
+                    "compute the next value behind the inner loop",
+                )
+        elif compiler.version < _REPAIRED and _count(value, yielded) > 1:
+            return Obstacle(
+                f"two carried values get one result of the epilogue, which {compiler} turns into "
+                "invalid IR (#11620)",
+                "carry the value once",
+            )
+    return None
+
+
+def _read_first(argument: ir.Value, nest: LoopNest, staying: list[Operation]) -> bool:
+    """Whether a carried value is read in the first step of a tile only: by the prologue, or as
+    what the inner loop starts from."""
+    for user in users(argument):
+        if user == nest.inner[0].operation:
+            continue
+        if ancestor_in(nest.outer.body, user) not in staying[:-1]:
+            return False
+    return True
+
+
+def _count(value: ir.Value, among: list[ir.Value]) -> int:
+    return sum(same_value(value, each) for each in among)
+
+
+def _staying_prologue(nest: LoopNest) -> list[Operation]:
+    """The operations of the prologue that fusing leaves there: it moves pure ones that the inner
+    loop does not need to the epilogue."""
+    anchored = [nest.inner[0].operation, *(each for each in nest.before if effects_of(each))]
+    needed = [
+        operand
+        for each in anchored
+        for operation in (each, *nested(each))
+        for operand in operation.operands
+    ]
+    sources = backward_slice(needed, nest.outer.operation)
+    places = [ancestor_in(nest.outer.body, each) for each in sources]
+    return [each for each in nest.before if each in places or each in anchored]
+
+
+def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+    if compiler.version >= _REPAIRED or not nest.after:
+        return None
+    last = nest.after[-1]
+    own = (*nest.before, *nest.after[:-1])
+    for each in nested(last):
+        if any(defining_operation(operand) in own for operand in each.operands):
+            return Obstacle(
+                f"the tile ends with {last.name}, which {compiler} turns into invalid IR",
+                "use masks, or let an unconditional store come last",
+            )
+    return None
+
+
+def clamp_upper_bound(loop: Loop) -> None:
+    """Raise a loop's upper bound to its lower one where it is below, which changes no trip count.
+
+    A later assumption about the old bound no longer speaks of the loop's.
+    """
+    lower, upper = loop.lower_bound, loop.upper_bound
+    maximum = Operation.create(
+        "arith.maxui" if counts_unsigned(loop) else "arith.maxsi",
+        results=[upper.type],
+        operands=[upper, lower],
+        loc=loop.operation.location,
+        ip=ir.InsertionPoint(loop.operation),
+    )
+    loop.operation.operands[1] = maximum.results[0]

@@ -1,0 +1,223 @@
+"""Nests of a tile loop and a dot loop: their shape, and the facts that decisions rest on.
+
+A persistent kernel computes several tiles in each program:
+
+    scf.for %tile = %program_id to %tiles step %programs {   // the outer, or tile, loop
+      prologue                                               // which tile: rows, columns
+      scf.for %k = %lower to %upper step %one { dot }        // the inner loop
+      epilogue                                               // what is done with the accumulator
+    }
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilepass.analysis.structure import nested
+from tilepass.core.decisions import Fact
+from tilepass.core.pass_base import PassContext, Target
+from tilepass.ir.effects import Effect, effects_of
+from tilepass.ir.engine import Operation, ir
+from tilepass.ir.loops import (
+    Loop,
+    LoopNest,
+    backward_slice,
+    constant_int,
+    defining_operation,
+    nest_of,
+)
+
+DOTS = ("tt.dot", "tt.dot_scaled", "ttng.warp_group_dot")
+_LOOPS = ("scf.for", "scf.while")
+LOADS = ("tt.load", "tt.descriptor_load", "tt.descriptor_gather")
+# What may stand between a load and a dot that reads its operand from shared memory.
+_VIEWS = ("tt.trans", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans")
+# No grid has as many programs: a tile loop with such a step runs once in each of them.
+_ONE_TRIP_STEP = 1 << 20
+_REGISTERS_PER_SM = 65536
+_WGMMA_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why something cannot or should not be done to a loop.
+
+    `fatal` means that doing it is wrong or does not compile, as opposed to useless; `hint` is what
+    the author could change.
+    """
+
+    reason: str
+    hint: str
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.hint}" if self.hint else self.reason
+
+
+def match_nest(outer: Loop) -> LoopNest | Obstacle:
+    """The nest below an outermost loop, or what it is instead of one tile loop and one dot loop."""
+    loops = [each for each in nested(outer.operation) if each.name in _LOOPS]
+    if not loops:
+        return Obstacle("the loop has no inner loop to flatten", "", fatal=False)
+    if len(loops) > 1:
+        return Obstacle(
+            f"the loop holds {len(loops)} loops, and only a nest of two can be flattened",
+            "move the others out or merge them",
+            fatal=False,
+        )
+    nest = nest_of(outer)
+    if nest is None:
+        return Obstacle(
+            "the inner loop is a while loop or stands under a condition",
+            "write it as a `for` directly in the tile loop",
+            fatal=False,
+        )
+    return nest
+
+
+def dots_in(loop: Loop) -> list[Operation]:
+    """The dots anywhere in a loop."""
+    return [each for each in nested(loop.operation) if each.name in DOTS]
+
+
+def not_a_tile_loop(outer: Loop) -> Obstacle | None:
+    """Why a loop does not run over the tiles of a persistent program, None if it does."""
+    count, step = outer.trip_count, constant_int(outer.step)
+    if (count is not None and count <= 1) or (step is not None and step >= _ONE_TRIP_STEP):
+        return Obstacle("the outer loop runs at most once", "", fatal=False)
+    starts = [outer.lower_bound, *(carried.initial for carried in outer.carried)]
+    if any(_comes_from_program_id(value) for value in starts):
+        return None
+    return Obstacle(
+        "the outer loop is not a persistent tile loop: neither where it starts nor what it carries "
+        "comes from the program id",
+        "",
+        fatal=False,
+    )
+
+
+def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
+    """What a decision about a nest may rest on; nothing here is known only at run time.
+
+    `dot` is how the dot gets its operands (see `dot_kind`); tile sizes in elements,
+    `epilogue_bytes` stored per tile, `load_bytes` loaded per step of the inner loop,
+    `accumulator_registers` per thread; `programs_per_sm` is 1 unless `maxnreg` asks for more.
+    """
+    warps = num_warps(nest.outer.operation, context)
+    dot = dots_in(nest.inner[0])[0]
+    rows, columns = _shape(dot.results[0].type)[-2:]
+    return {
+        "target": str(context.target) if context.target else None,
+        "arch": _arch(context.target),
+        "dot": dot_kind(nest),
+        "tile_m": rows,
+        "tile_n": columns,
+        "tile_k": _shape(dot.operands[0].type)[-1],
+        "epilogue_bytes": _epilogue_bytes(nest),
+        "load_bytes": sum(
+            _bytes(each.results[0].type)
+            for each in nested(nest.inner[0].operation)
+            if each.name in LOADS
+        ),
+        "accumulator_registers": None if warps is None else rows * columns // (32 * warps),
+        "num_warps": warps,
+        "programs_per_sm": _programs_per_sm(warps, context),
+        "warp_specialized": nest.outer.attribute("tt.warp_specialize") is not None,
+    }
+
+
+def dot_kind(nest: LoopNest) -> str:
+    """Where the dot of a nest gets its operands, as far as the level of the IR shows it.
+
+    `shared`: both straight from loads. `register-a`: A is computed, wgmma then reads it from
+    registers. `computed-b`: B is computed and goes through shared memory. `scaled`: dot_scaled.
+    `mma`: fewer than 64 rows, too few for wgmma. `several`: more than one dot.
+    """
+    dots = dots_in(nest.inner[0])
+    if len(dots) != 1:
+        return "several"
+    dot = dots[0]
+    if dot.name == "tt.dot_scaled":
+        return "scaled"
+    if _shape(dot.results[0].type)[-2] < _WGMMA_ROWS:
+        return "mma"
+    if str(dot.operands[0].type).startswith("tensor") and dot.name == "ttng.warp_group_dot":
+        return "register-a"
+    if not _loaded(dot.operands[0]):
+        return "register-a"
+    return "shared" if _loaded(dot.operands[1]) else "computed-b"
+
+
+def num_warps(operation: Operation, context: PassContext) -> int | None:
+    """Warps of a program: the module's attribute, else the compile option, None if neither."""
+    current = operation
+    while current.parent is not None:
+        current = current.parent.operation
+    attribute = current.attributes.get("ttg.num-warps")
+    if isinstance(attribute, ir.IntegerAttr):
+        return attribute.value
+    option = context.compile_options.get("num_warps")
+    return option if isinstance(option, int) else None
+
+
+def _loaded(value: ir.Value) -> bool:
+    """Whether a value is a load's result, or a view of one, or carried into the loop."""
+    source = defining_operation(value)
+    while source is not None and source.name in _VIEWS and len(source.operands):
+        source = defining_operation(source.operands[0])
+    return source is None or source.name in LOADS
+
+
+def _comes_from_program_id(value: ir.Value) -> bool:
+    sources = backward_slice([value], _function_of(value))
+    return any(source.name == "tt.get_program_id" for source in sources)
+
+
+def _function_of(value: ir.Value) -> Operation:
+    owner = value.owner
+    current = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    while current.name != "tt.func" and current.parent is not None:
+        current = current.parent.operation
+    return current
+
+
+def _epilogue_bytes(nest: LoopNest) -> int:
+    """Bytes of the tensors that the epilogue stores: the largest operand of each store."""
+    written = [
+        each
+        for operation in nest.after
+        for each in (operation, *nested(operation))
+        if not each.regions and effects_of(each) & Effect.WRITE
+    ]
+    return sum(max(_bytes(operand.type) for operand in each.operands) for each in written)
+
+
+def _programs_per_sm(warps: int | None, context: PassContext) -> int:
+    limit = context.compile_options.get("maxnreg")
+    if not isinstance(limit, int) or warps is None:
+        return 1
+    return max(1, _REGISTERS_PER_SM // (limit * 32 * warps))
+
+
+def _arch(target: Target | None) -> int | None:
+    return target.arch if target is not None and isinstance(target.arch, int) else None
+
+
+def _shape(kind: ir.Type) -> list[int]:
+    """The shape of a tensor or memory descriptor type."""
+    if isinstance(kind, ir.RankedTensorType):
+        return kind.shape
+    inside = str(kind).partition("<")[2].partition(",")[0]
+    return [int(size) for size in inside.split("x")[:-1]]
+
+
+def _bytes(kind: ir.Type) -> int:
+    """Bytes of a tensor of numbers, 0 for anything else (pointers, descriptors)."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return 0
+    element = kind.element_type
+    if isinstance(element, ir.IntegerType | ir.FloatType):
+        return math.prod(kind.shape) * element.width // 8
+    return 0

@@ -1,0 +1,94 @@
+"""What is known of an `scf.for`'s trip count without running it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tilepass.analysis.structure import dominates, users
+from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.loops import Loop, constant_int, defining_operation
+
+Order = Literal["above", "not-below", "unknown"]
+"""How an upper bound relates to the lower one: `above` is at least one trip, `not-below` is none
+or more, `unknown` includes an upper bound below the lower one."""
+
+# Predicates of arith.cmpi by whether the loop counts unsigned, and those of swapped operands.
+_ABOVE = {False: 4, True: 8}  # sgt, ugt
+_NOT_BELOW = {False: 5, True: 9}  # sge, uge
+_MIRRORED = {2: 4, 3: 5, 4: 2, 5: 3, 6: 8, 7: 9, 8: 6, 9: 7}
+
+
+def counts_unsigned(loop: Loop) -> bool:
+    """Whether the loop compares its bounds as unsigned numbers."""
+    return loop.attribute("unsignedCmp") is not None
+
+
+def proven_order(loop: Loop) -> Order:
+    """What constants, `max` and the assumptions in force at the loop prove of its bounds."""
+    if loop.trip_count:
+        return "above"
+    assumed = [
+        order for order, assumption in assumptions(loop) if dominates(assumption, loop.operation)
+    ]
+    if "above" in assumed:
+        return "above"
+    if "not-below" in assumed:
+        return "not-below"
+    return _order_by_max(loop)
+
+
+def assumptions(loop: Loop) -> list[tuple[Order, Operation]]:
+    """The `llvm.intr.assume`s that compare the loop's upper bound with its lower one, anywhere."""
+    lower, upper = loop.lower_bound, loop.upper_bound
+    found: list[tuple[Order, Operation]] = []
+    for compare in users(upper):
+        if compare.name != "arith.cmpi":
+            continue
+        order = _compared(compare, lower, upper, counts_unsigned(loop))
+        if order != "unknown":
+            uses = users(compare.results[0])
+            found.extend((order, use) for use in uses if use.name == "llvm.intr.assume")
+    return found
+
+
+def _compared(compare: Operation, lower: ir.Value, upper: ir.Value, unsigned: bool) -> Order:
+    """What a comparison of the upper bound with the lower one, or with a constant, says if true."""
+    predicate = compare.attributes["predicate"]
+    assert isinstance(predicate, ir.IntegerAttr)
+    other, code = compare.operands[1], predicate.value
+    if same_value(other, upper):
+        other, code = compare.operands[0], _MIRRORED.get(code, code)
+    if code not in (_ABOVE[unsigned], _NOT_BELOW[unsigned]):
+        return "unknown"
+    strict = code == _ABOVE[unsigned]
+    if same_value(other, lower):
+        return "above" if strict else "not-below"
+    least, start = constant_int(other), constant_int(lower)
+    if least is None or start is None or min(least, start) < 0:
+        return "unknown"
+    return _order_of(least + strict, start)
+
+
+def _order_of(least: int, lower: int) -> Order:
+    """The order of an upper bound that is `least` or more to a constant lower bound."""
+    if least > lower:
+        return "above"
+    return "not-below" if least == lower else "unknown"
+
+
+def _order_by_max(loop: Loop) -> Order:
+    """The upper bound is the maximum of something and the lower bound, or of a constant above."""
+    lower, upper = loop.lower_bound, loop.upper_bound
+    source = defining_operation(upper)
+    if source is None or source.name != ("arith.maxui" if counts_unsigned(loop) else "arith.maxsi"):
+        return "unknown"
+    start = constant_int(lower)
+    for operand in source.operands:
+        constant = constant_int(operand)
+        if same_value(operand, lower):
+            return "not-below"
+        if start is not None and constant is not None and min(start, constant) >= 0:
+            order = _order_of(constant, start)
+            if order != "unknown":
+                return order
+    return "unknown"

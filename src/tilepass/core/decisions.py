@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from tilepass.core.diagnostics import SourceLocation
 
@@ -22,8 +22,20 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """What one source would have chosen; `value` is None where it had no say."""
+
+    source: DecisionSource
+    value: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
 class Decision:
-    """A choice on record. Enough stands here to reproduce it: kind, facts, source."""
+    """A choice on record. Enough stands here to reproduce it: kind, facts, source.
+
+    `proposals` are those of all sources, first the one that is asked first.
+    """
 
     kind: str
     value: str
@@ -31,6 +43,7 @@ class Decision:
     reason: str
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
     location: SourceLocation | None = None
+    proposals: tuple[Proposal, ...] = ()
 
     def __str__(self) -> str:
         facts = ", ".join(f"{name}={value}" for name, value in self.facts.items())
@@ -62,13 +75,32 @@ def decide(
     profile: ProfileLookup = no_profile,
     location: SourceLocation | None = None,
 ) -> Decision:
-    """Decide by precedence: forced by the user, measured profile, cost model, default."""
-    if forced is not None:
-        choice, source = Choice(forced, "asked for by the user"), "forced"
-    elif measured := profile(kind, facts):
-        choice, source = measured, "profile"
-    elif modelled := model(facts):
-        choice, source = modelled, "cost-model"
-    else:
-        choice, source = default, "default"
-    return Decision(kind, choice.value, source, choice.reason, dict(facts), location)
+    """Decide by precedence: forced by the user, measured profile, cost model, default.
+
+    The cost model is asked even where its answer cannot count, for the record. The profile is not:
+    a look-up makes the compilation depend on the entry.
+    """
+    chosen_by_user = None if forced is None else Choice(forced, "asked for by the user")
+    measured = None if chosen_by_user else profile(kind, facts)
+    proposals = (
+        _proposal("forced", chosen_by_user, "the user asked for nothing"),
+        _proposal("profile", measured, "not asked" if chosen_by_user else "holds no such loop"),
+        _proposal("cost-model", model(facts), "has no answer for these facts"),
+        _proposal("default", default, ""),
+    )
+    decisive = next(proposal for proposal in proposals if proposal.value is not None)
+    return Decision(
+        kind,
+        cast("str", decisive.value),
+        decisive.source,
+        decisive.reason,
+        dict(facts),
+        location,
+        proposals,
+    )
+
+
+def _proposal(source: DecisionSource, choice: Choice | None, otherwise: str) -> Proposal:
+    if choice is None:
+        return Proposal(source, None, otherwise)
+    return Proposal(source, choice.value, choice.reason)

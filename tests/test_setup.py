@@ -1,0 +1,119 @@
+"""The scripts behind the CMake workflows: environment, check and demo."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1]
+
+
+def load(path: str) -> Any:
+    """A script of this repository as a module."""
+    name = f"script_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, SOURCE / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+environment = load("cmake/environment.py")
+check = load("scripts/check.py")
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"),
+    [("3.5.1", False), ("3.6", True), ("3.6.0", True), ("3.9.1+git0", True), ("3.10.0", False)],
+)
+def test_range_of_a_requirement(version: str, accepted: bool) -> None:
+    assert environment.in_range(version, "triton>=3.6,<3.10") is accepted
+
+
+def test_pins_are_within_the_ranges_that_users_may_have() -> None:
+    project = environment.pyproject()["project"]
+    requirements = project["dependencies"] + project["optional-dependencies"]["dev"]
+    ranges = {requirement.split(">=")[0].split("[")[0]: requirement for requirement in requirements}
+    pins = dict(line.split("==") for line in environment.pins_to_apply(reuse=False).split())
+    assert pins
+    for name, version in pins.items():
+        assert environment.in_range(version, ranges[name]), name
+    unpinned = ranges.keys() - pins.keys() - {"torch"}
+    assert not unpinned, "an unpinned dependency makes the check change by itself"
+
+
+def outcome(code: int, output: str, closing: str | None) -> Any:
+    """What `scripts/check.py` makes of a command that ended so."""
+    return check.Outcome(check.Step("a step", ("a-command",), closing), code, output, 0.0)
+
+
+def suite(kind: str) -> Any:
+    """The closing pattern of a test runner's step."""
+    step = check.lit_step if kind == "lit" else check.pytest_step
+    return step("suite", Path("python")).closing
+
+
+@pytest.mark.parametrize(
+    ("kind", "output", "closing"),
+    [
+        (
+            "lit",
+            "Testing Time: 1.0s\n\nTotal Discovered Tests: 9\n  Passed: 9 (100.00%)\n",
+            ["Total Discovered Tests: 9", "  Passed: 9 (100.00%)"],
+        ),
+        ("pytest", "...\n===== 7 passed, 2 skipped in 0.10s =====\n", None),
+    ],
+)
+def test_a_suite_that_ran_has_closing_lines(
+    kind: str, output: str, closing: list[str] | None
+) -> None:
+    result = outcome(0, output, suite(kind))
+    assert result.problem is None
+    assert result.closing_lines() == (closing or [output.splitlines()[-1]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        ("lit", ""),
+        ("lit", "Total Discovered Tests: 0\n"),
+        ("pytest", "=== no tests ran in 0s ===\n"),
+    ],
+)
+def test_a_suite_that_ran_nothing_failed(kind: str, output: str) -> None:
+    assert "ran nothing" in outcome(0, output, suite(kind)).problem
+
+
+def test_a_failed_step_keeps_its_exit_code() -> None:
+    assert (
+        outcome(3, "=== 1 failed, 5 passed in 1s ===\n", suite("pytest")).problem == "exit code 3"
+    )
+    assert outcome(0, "", None).problem is None
+
+
+def test_gpu_check_fails_without_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    command = [sys.executable, str(SOURCE / "scripts" / "check.py"), "--gpu"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "error: the GPU checks need a CUDA GPU" in result.stderr
+
+
+def test_demo_without_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    command = [sys.executable, str(SOURCE / "scripts" / "demo.py")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[flatten-loops] passed: flatten = on" in result.stdout
+    assert "+    } {tt.flatten}" in result.stdout
+    assert result.stdout.count("\nok: ") == 2

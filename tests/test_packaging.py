@@ -49,15 +49,15 @@ def build(tree: Path, kind: str, output: Path) -> Path:
     return built
 
 
-def source_files(folder: Path, suffixes: tuple[str, ...] = (".py",)) -> set[str]:
-    """Names, relative to `src` with links followed, of a package folder's files."""
+def modules(tree: Path, folder: str) -> set[str]:
+    """The Python files of a package folder, relative to `src`, links followed."""
     names = {
-        Path(root, name).relative_to(SOURCE / "src").as_posix()
-        for root, _, names in os.walk(folder, followlinks=True)
+        Path(root, name).relative_to(tree / "src").as_posix()
+        for root, _, names in os.walk(tree / "src" / folder, followlinks=True)
         for name in names
-        if name.endswith(suffixes) and "__pycache__" not in root
+        if name.endswith(".py")
     }
-    assert names, f"{folder} holds no {suffixes}"
+    assert names, f"{folder} holds no modules"
     return names
 
 
@@ -110,26 +110,24 @@ def run_unpacked(unpacked: Path, code: str, **variables: str) -> subprocess.Comp
     )
 
 
-def test_wheel_holds_passes_and_kernels_as_real_files(wheel: Path) -> None:
+def test_wheel_holds_passes_and_kernels_as_real_files(tree: Path, wheel: Path) -> None:
     contents = wheel_contents(wheel)
-    assert source_files(SOURCE / "src" / "tilepass" / "passes") <= contents.keys()
-    assert source_files(SOURCE / "src" / "tilepass" / "kernels") <= contents.keys()
+    assert modules(tree, "tilepass/passes") <= contents.keys()
+    assert modules(tree, "tilepass/kernels") <= contents.keys()
     # The upper half of the external attributes is the Unix mode; 0o120000 marks a link.
     links = [n for n, e in contents.items() if (e.external_attr >> 16) & 0o170000 == 0o120000]
     assert links == []
 
 
-def test_wheel_holds_all_modules_and_nothing_else(wheel: Path) -> None:
-    modules = {name for name in wheel_contents(wheel) if name.endswith(".py")}
-    assert modules == source_files(SOURCE / "src" / "tilepass")
+def test_wheel_holds_all_modules_and_nothing_else(tree: Path, wheel: Path) -> None:
+    packed = {name for name in wheel_contents(wheel) if name.endswith(".py")}
+    assert packed == modules(tree, "tilepass")
 
 
-def test_wheel_holds_data_files(wheel: Path) -> None:
+def test_wheel_holds_data_files(tree: Path, wheel: Path) -> None:
     contents = wheel_contents(wheel)
-    templates = SOURCE / "src" / "tilepass" / "dump" / "templates"
-    expected = {
-        p.relative_to(SOURCE / "src").as_posix() for p in templates.iterdir() if p.is_file()
-    }
+    templates = (tree / "src" / "tilepass" / "dump" / "templates").iterdir()
+    expected = {path.relative_to(tree / "src").as_posix() for path in templates}
     assert expected
     assert expected | {"tilepass/py.typed", STARTUP_HOOK} <= contents.keys()
     assert any(name.endswith("licenses/LICENSE") for name in contents)
@@ -174,3 +172,12 @@ for name in ("tilepass", "tilepass-opt"):
     result = run_unpacked(unpacked, code)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("usage: ") == 2
+
+
+def test_startup_hook_activates_the_pipeline_of_the_environment(unpacked: Path) -> None:
+    loaded = "print('tilepass._startup' in sys.modules)"
+    assert run_unpacked(unpacked, loaded).stdout == "False\n"
+    assert run_unpacked(unpacked, loaded, TILEPASS="flatten-loops").stdout == "True\n"
+    misspelt = run_unpacked(unpacked, "import triton", TILEPASS="flaten-loops")
+    assert misspelt.returncode != 0
+    assert "error: TILEPASS: unknown pass 'flaten-loops'" in misspelt.stderr

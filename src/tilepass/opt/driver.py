@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
-from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import TilepassError
-from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.pass_base import Pass
 from tilepass.core.registry import load_file
-from tilepass.core.remarks import Remark, RemarkSink
+from tilepass.core.remarks import Remark
+from tilepass.opt.contexts import make_context, target_of_module
 from tilepass.opt.ir_printing import IrPrinter, check_pass_names
 from tilepass.opt.log import Log
-from tilepass.opt.options import OptOptions, parse_target
+from tilepass.opt.options import OptOptions
 from tilepass.opt.source import SPLIT_MARKER, Part, read_source, split
 from tilepass.opt.steps import Step, resolve
 from tilepass.opt.verify_diagnostics import verify_diagnostics
 from tilepass.opt.work import Work, open_work
-
-_MODULE_TARGET = re.compile(r'"?ttg\.target"?\s*=\s*"([^"]*)"')
 
 
 def run(options: OptOptions) -> int:
@@ -68,26 +65,15 @@ def _process(part: Part, steps: list[Step], options: OptOptions) -> str | None:
 def _run_steps(part: Part, steps: list[Step], options: OptOptions, log: Log) -> str:
     work = open_work(part, allow_unregistered_dialect=options.allow_unregistered_dialect)
     printer = IrPrinter(options, work)
-    target = options.target or _target_of_module(part.text)
+    target = options.target or target_of_module(part.text)
     for step in steps:
         printer.print_ir("before", step.name)
         if isinstance(step, Pass) and step.touches:
             _tell_if_idle(step, work, log)
-        for diagnostic in work.run(step, _context(step, work, target, log)):
+        for diagnostic in work.run(step, make_context(step, work, target, log.remark)):
             log.diagnostic(diagnostic)
         printer.print_ir("after", step.name)
     return work.text(options.emit, debug_info=options.debug_info) + "\n"
-
-
-def _context(step: Step, work: Work, target: Target | None, log: Log) -> PassContext:
-    sink = RemarkSink(step.name, _locate, (log.remark,))
-    return PassContext(step.name, work.compiler, sink, target)
-
-
-def _locate(where: object) -> SourceLocation | None:
-    from tilepass.ir import engine
-
-    return engine.location_of(where)
 
 
 def _tell_if_idle(step: Pass, work: Work, log: Log) -> None:
@@ -95,11 +81,6 @@ def _tell_if_idle(step: Pass, work: Work, log: Log) -> None:
     if work.operation_names().isdisjoint(step.touches):
         message = f"the module holds none of {', '.join(step.touches)}"
         log.remark(Remark("missed", step.name, message))
-
-
-def _target_of_module(text: str) -> Target | None:
-    match = _MODULE_TARGET.search(text)
-    return parse_target(match[1], "ttg.target") if match else None
 
 
 def _write(file: str, text: str) -> None:

@@ -1,0 +1,40 @@
+"""`tilepass doctor`: is everything there that tilepass needs, and does the bridge work exactly?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the findings; 1 if one of them is a failure."""
+    parser = argparse.ArgumentParser(
+        prog="tilepass doctor",
+        description="Check the installed versions, the machine, and that modules go through the IR "
+        "bridge unchanged. The exit status is 1 if a check fails.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    options = parser.parse_args(arguments)
+    # Here and not above: `--help` must not wait for them.
+    from tilepass.doctor import machine, self_test, versions
+    from tilepass.doctor.finding import run_check
+
+    checks = (
+        versions.check_python,
+        versions.check_triton,
+        versions.check_packages,
+        machine.check_ptxas,
+        machine.check_gpu,
+        machine.check_cache_folder,
+        machine.check_startup_hook,
+        self_test.check_passes,
+        self_test.check_round_trip,
+    )
+    findings = [finding for check in checks for finding in run_check(check)]
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        print("\n".join(finding.format() for finding in findings))
+    return 1 if any(finding.status == "FAIL" for finding in findings) else 0

@@ -1,0 +1,57 @@
+"""`tilepass explain WHAT -p PIPELINE`: why the passes of a pipeline decide as they do."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilepass.core.errors import OptionError
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the account. Raises TilepassError."""
+    options = _parser().parse_args(arguments)
+    from tilepass.core.registry import load_file
+    from tilepass.explain import subjects
+    from tilepass.opt.options import parse_target
+
+    for file in options.load:
+        load_file(file)
+    target = parse_target(options.target) if options.target else None
+    suffix = Path(options.what).suffix
+    if options.what == "-" or suffix in subjects.IR_SUFFIXES:
+        account = subjects.explain_file(options.what, options.pipeline, target)
+    elif suffix == ".py":
+        account = subjects.explain_program(options.what, options.arguments, options.pipeline)
+    else:
+        fields = dict(map(_field, options.arguments))
+        account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
+    print(account.to_json() if options.json else account.to_text())
+    return 0
+
+
+def _field(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise OptionError(f"'{text}': expected FIELD=VALUE, a field of the kernel's configuration")
+    return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilepass explain",
+        description="Run a pipeline and print every decision: what was chosen, by whom, from which "
+        "facts, and what the others would have chosen.",
+        epilog="For a kernel of tilepass, ARGUMENTs are fields of its configuration: block_m=64. "
+        "A program runs in this process, with its kernels compiled anew.",
+    )
+    parser.add_argument("what", metavar="WHAT", help="IR file (- for standard input), kernel, or "
+                        "program (.py)")  # fmt: skip
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="for a kernel or program")
+    parser.add_argument("-p", dest="pipeline", metavar="PIPELINE", required=True)
+    parser.add_argument("--target", metavar="BACKEND:ARCH", help="cuda:90 (default), hip:gfx942")
+    parser.add_argument("--load", action="append", default=[], metavar="FILE", help="Python file "
+                        "of passes")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser

@@ -1,0 +1,1 @@
+"""What `tilepass doctor` checks: the installation, the machine, and the exactness of the bridge."""

@@ -1,0 +1,1 @@
+"""`tilepass explain`: the decisions that passes take, with everything that led to them."""

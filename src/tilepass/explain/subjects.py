@@ -1,0 +1,107 @@
+"""What passes are run on to explain them: an IR file, a kernel of tilepass, a program."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Pass, Target
+from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.registry import find_pass, pass_names
+from tilepass.explain.account import Account
+
+IR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
+_DEFAULT_TARGET = Target("cuda", 90)
+
+
+def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
+    """Run a pipeline on an IR file, as tilepass-opt does."""
+    from tilepass.opt.contexts import make_context, target_of_module
+    from tilepass.opt.source import read_source
+    from tilepass.opt.steps import resolve
+    from tilepass.opt.work import open_work
+
+    source = read_source(file)
+    steps = resolve(parse_pipeline(pipeline), target)
+    work = open_work(source, allow_unregistered_dialect=False)
+    account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))
+    for step in steps:
+        module_target = target or target_of_module(source.text)
+        context = make_context(step, work, module_target, account.remarks.append)
+        work.run(step, context)
+        account.decisions += context.decisions
+    return account
+
+
+def explain_kernel(
+    name: str, pipeline: str, target: Target | None, options: Mapping[str, str]
+) -> Account:
+    """Compile a kernel of tilepass; `options` are fields of its configuration."""
+    from tilepass.kernels import get_workload
+
+    compiler: Any = import_module("triton.backends.compiler")
+    workload = get_workload(name)
+    goal = target or _DEFAULT_TARGET
+    config = workload.config_from(workload.default_shapes[0], options)
+    with _enabled(pipeline) as account, _fresh_cache():
+        workload.compile(config, compiler.GPUTarget(goal.backend, goal.arch, goal.warp_size))
+    return account
+
+
+def explain_program(file: str, arguments: Sequence[str], pipeline: str) -> Account:
+    """Run a Python program in this process. Its kernels are compiled anew.
+
+    Raises TilepassError where the program cannot be read or exits with a failure.
+    """
+    with _enabled(pipeline) as account, _fresh_cache():
+        _run_program(file, arguments)
+    return account
+
+
+def _run_program(file: str, arguments: Sequence[str]) -> None:
+    previous = sys.argv
+    sys.argv = [file, *arguments]
+    try:
+        runpy.run_path(file, run_name="__main__")
+    except FileNotFoundError as error:
+        raise TilepassError(f"{error.filename}: {error.strerror}") from error
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise TilepassError(f"{file} exited with {error.code}") from error
+    finally:
+        sys.argv = previous
+
+
+@contextmanager
+def _enabled(pipeline: str) -> Generator[Account]:
+    from tilepass.activate import enabled
+
+    names = [item.name for item in parse_pipeline(pipeline)]
+    account = Account(tuple(find_pass(name) for name in names if name in pass_names()))
+    with enabled(pipeline, remarks="none") as session:
+        try:
+            yield account
+        finally:
+            account.decisions += session.decisions
+            account.remarks += session.remarks
+
+
+@contextmanager
+def _fresh_cache() -> Generator[None]:
+    """A kernel that a cache holds would not be compiled, and no decision taken."""
+    previous = os.environ.get("TRITON_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="tilepass-explain-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["TRITON_CACHE_DIR"]
+            if previous is not None:
+                os.environ["TRITON_CACHE_DIR"] = previous

@@ -1,0 +1,35 @@
+"""What a pass is given to run with when a file, and no compilation, is processed."""
+
+from __future__ import annotations
+
+import re
+
+from tilepass.core.diagnostics import SourceLocation
+from tilepass.core.pass_base import PassContext, Target
+from tilepass.core.remarks import RemarkListener, RemarkSink
+from tilepass.opt.options import parse_target
+from tilepass.opt.steps import Step
+from tilepass.opt.work import Work
+
+_MODULE_TARGET = re.compile(r'"?ttg\.target"?\s*=\s*"([^"]*)"')
+
+
+def make_context(
+    step: Step, work: Work, target: Target | None, listener: RemarkListener
+) -> PassContext:
+    """The context of one step; every remark goes to `listener`."""
+    sink = RemarkSink(step.name, _locate, (listener,))
+    return PassContext(step.name, work.compiler, sink, target)
+
+
+def target_of_module(text: str) -> Target | None:
+    """The target that a TTGIR module names. Raises TilepassError for one of another form."""
+    match = _MODULE_TARGET.search(text)
+    return parse_target(match[1], "ttg.target") if match else None
+
+
+def _locate(where: object) -> SourceLocation | None:
+    # Here and not above: it loads the engine, which a run of Triton's passes does not need.
+    from tilepass.ir import engine
+
+    return engine.location_of(where)

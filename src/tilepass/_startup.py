@@ -11,56 +11,19 @@ put in force when the program imports triton. A pipeline that is in error ends t
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
-from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
+from tilepass.after_import import AfterImport
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
 PIPELINE = "TILEPASS"
 LOAD = "TILEPASS_LOAD"
 REMARKS = "TILEPASS_REMARKS"
 _FAILURE = 2
-
-
-class _AtImport(MetaPathFinder):
-    """Calls `activate` after the first import of triton.
-
-    It stays until then: programs look for triton's spec without importing it.
-    """
-
-    _searching = False
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != "triton" or self._searching:
-            return None
-        self._searching = True
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._searching = False
-        if spec is not None and spec.loader is not None:
-            self._activate_after(spec.loader)
-        return spec
-
-    def _activate_after(self, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
-            execute(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                activate()
-
-        loader.exec_module = exec_module
 
 
 def activate() -> None:
@@ -77,19 +40,16 @@ def activate() -> None:
 
 
 def _enable() -> None:
-    try:
-        from tilepass.activate import enabled
-    except ModuleNotFoundError as error:
-        if error.name != "tilepass":
-            raise
-        raise RuntimeError(f"tilepass is not installed for {sys.executable}") from error
+    from tilepass.activate import enabled
+
     load = [path for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
     remarks = os.environ.get(REMARKS, "missed")
-    enabled(os.environ[PIPELINE], load=load, remarks=remarks).__enter__()
+    activation = enabled(os.environ[PIPELINE], load=load, remarks=remarks)
+    activation.enter(of_environment=True)
 
 
 def _stop(error: Exception) -> None:
-    if not _is_expected(error) and not isinstance(error, RuntimeError):
+    if not _is_expected(error):
         sys.excepthook(type(error), error, error.__traceback__)
     print(f"error: {PIPELINE}: {error}", file=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
@@ -132,11 +92,11 @@ def _place_in_program(trace: TracebackType | None) -> str | None:
 
 
 def install() -> None:
-    """Wait for the import of triton; once per process."""
+    """Wait for the import of triton; called once, when this module is imported."""
     if "triton" in sys.modules:
         activate()
-    elif not any(isinstance(finder, _AtImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AtImport())
+    else:
+        AfterImport("triton", activate)
 
 
 if os.environ.get(PIPELINE):

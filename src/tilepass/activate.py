@@ -60,12 +60,16 @@ class Activation(ContextDecorator):
 
     def __enter__(self) -> Session:
         """Put the pipeline in force; the session collects its remarks and decisions."""
+        return self.enter()
+
+    def enter(self, *, of_environment: bool = False) -> Session:
+        """As `__enter__`; `of_environment` where the processes started from here have it too."""
         from tilepass.frontends.triton import hook
         from tilepass.frontends.triton.segments import Plan
 
         session = Session(",".join(map(str, self.passes)), self._shown)
         plan = Plan(self.passes, self._observers, _context_maker(session), _skipper(session))
-        level = hook.Level(plan, self.key)
+        level = hook.Level(plan, self.key, of_environment)
         hook.push(level)
         self._entered.append(level)
         return session

@@ -3,22 +3,20 @@
 import importlib
 import os
 import sys
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _start() -> None:
-    """Import `tilepass._startup`, by its path in an interpreter that does not have tilepass."""
-    if find_spec("tilepass") is not None:
-        importlib.import_module("tilepass._startup")
-        return
-    spec = spec_from_file_location(
-        "tilepass_startup", os.path.join(os.path.dirname(_HERE), "_startup.py")
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    spec.loader.exec_module(module_from_spec(spec))
+    """Import `tilepass._startup`, also in an interpreter that tilepass is not installed for."""
+    root = os.path.dirname(os.path.dirname(_HERE))
+    installed = find_spec("tilepass") is not None
+    if not installed:
+        sys.path.append(root)
+    importlib.import_module("tilepass._startup")
+    if not installed:
+        sys.path.remove(root)
 
 
 def _import_next() -> None:

@@ -11,13 +11,15 @@ import concurrent.futures
 import importlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from triton import knobs
 
 from tilepass.core.errors import TilepassError
-from tilepass.frontends.triton.cache_key import CacheKey
+from tilepass.frontends.triton import inductor
+from tilepass.frontends.triton.cache_key import EMPTY, CacheKey
 from tilepass.frontends.triton.segments import Plan, StageObserver, instrument
 
 _HOOK = "add_stages_inspection_hook"
@@ -32,10 +34,14 @@ Hook = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A pipeline in force: its plan and its key."""
+    """A pipeline in force: its plan and its key.
+
+    One that comes from the environment is in force in the processes started from here as well.
+    """
 
     plan: Plan
     key: CacheKey
+    of_environment: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,14 +59,19 @@ _levels: list[Level] = []
 _patches: list[_Patch] = []
 _hook: Hook | None = None
 _foreign_hook: Hook | None = None
+_inductor = ExitStack()
 
 
 def push(level: Level) -> None:
     """Put a pipeline in force; it replaces the one below, whose observers go on looking."""
     with _lock:
         _finish_asynchronous_compilations()
+        before = current_key()
         _levels.append(level)
         _install()
+        # At its start a program has compiled nothing, and may be in the middle of importing torch.
+        if current_key() != before and not level.of_environment:
+            inductor.forget_compiled()
 
 
 def pop(level: Level) -> None:
@@ -70,9 +81,12 @@ def pop(level: Level) -> None:
     """
     with _lock:
         _finish_asynchronous_compilations()
+        before = current_key()
         _levels.remove(level)
         replaced = getattr(_runtime, _HOOK) is not _hook
         _install()
+        if current_key() != before:
+            inductor.forget_compiled()
         if replaced:
             raise TilepassError(
                 f"triton.knobs.runtime.{_HOOK} was replaced while a pipeline was enabled: "
@@ -80,14 +94,19 @@ def pop(level: Level) -> None:
             )
 
 
-def current_key() -> CacheKey | None:
-    """The key of the pipeline in force."""
-    return _levels[-1].key if _levels else None
+def current_key() -> CacheKey:
+    """The key of the pipeline in force; that of stock Triton if there is none."""
+    return _levels[-1].key if _levels else EMPTY
+
+
+def _key_of_workers() -> CacheKey:
+    """The key of the pipeline in force in worker processes."""
+    return next((level.key for level in reversed(_levels) if level.of_environment), EMPTY)
 
 
 def _install() -> None:
     """Make Triton do what the levels ask for."""
-    global _hook, _foreign_hook
+    global _hook, _foreign_hook, _inductor
     present = getattr(_runtime, _HOOK)
     if present is not _hook:
         _foreign_hook = present
@@ -107,9 +126,13 @@ def _install() -> None:
         for owner, name, value in _wrappers(top.key):
             _patches.append(_Patch(owner, name, value, _own(owner, name)))
             setattr(owner, name, value)
+    workers_follow = top.key == _key_of_workers()
+    if top.key.key or not workers_follow:
+        _inductor = inductor.under_pipeline(top.key.key, workers_follow=workers_follow)
 
 
 def _restore() -> None:
+    _inductor.close()
     while _patches:
         patch = _patches.pop()
         if _own(patch.owner, patch.name) is not patch.value:

@@ -69,7 +69,7 @@ def pack_codes(codes: torch.Tensor, block_n: int, block_k: int) -> torch.Tensor:
         # n, j, h, q, t, half -> n, t, j, h, q, half: one word for each (n, t, j)
         parts = padded[tile].view(rows, block_k // GROUP, 2, 2, 4, 2).permute(0, 4, 1, 2, 3, 5)
         halves = [_half_word(parts[..., half].flatten(3)) for half in (0, 1)]
-        words[tile] = _as_int32(halves[0] | halves[1] << 16).view(rows, block_k // 8)
+        words[tile] = _as_int32(halves[0] | halves[1] << 16).reshape(rows, -1)
     return words.view(k_tiles * rows, block_k // 8)
 
 

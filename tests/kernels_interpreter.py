@@ -11,15 +11,27 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from ptx_emulator import run_ptx
 
 os.environ["TRITON_INTERPRET"] = "1"
 
 from tilepass.core.errors import TilepassError
 from tilepass.kernels import get_workload
+
+
+@dataclass(frozen=True)
+class AssemblyResults:
+    """What `tl.inline_asm_elementwise` expects of the builder."""
+
+    handles: list[Any]
+
+    def get_result(self, index: int) -> Any:
+        return self.handles[index]
 
 
 def repair_interpreter() -> None:
@@ -28,6 +40,7 @@ def repair_interpreter() -> None:
     * Loop bounds are arrays of one element, which numpy 2.4 no longer turns into integers (3.6).
     * fp32 to bf16 truncates, where the hardware rounds to nearest even.
     * `tl.dot` multiplies the bit patterns of bf16.
+    * Inline assembly is not implemented.
     """
     from triton.runtime import interpreter as module
 
@@ -54,7 +67,17 @@ def repair_interpreter() -> None:
     def dot_of_floats(self: Any, a: Any, b: Any, *rest: Any) -> Any:
         return dot(self, widen(a), widen(b), *rest)
 
+    def inline_assembly(
+        self: Any, text: str, constraints: str, handles: list[Any], *rest: Any
+    ) -> Any:
+        inputs = [handle.data.view(np.uint32) for handle in handles]
+        results = run_ptx(text, inputs, outputs=constraints.count("="))
+        return AssemblyResults(
+            [interpreter.TensorHandle(r.view(np.int16), interpreter.tl.int16) for r in results]
+        )
+
     interpreter._patch_lang_tensor = patch_tensor_with_index
+    builder.create_inline_asm = inline_assembly
     interpreter._convert_float = convert_rounding
     builder.create_dot = dot_of_floats
 

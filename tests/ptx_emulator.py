@@ -1,0 +1,82 @@
+"""The few PTX instructions that the kernels' inline assembly uses, executed by numpy.
+
+Lets Triton's interpreter run those kernels, and proves the assembly without a GPU. Semantics are
+those of the PTX ISA; anything else raises NotImplementedError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+
+
+def lop3(a: Words, b: Words, c: Words, table: int) -> Words:
+    """Bit by bit, bit 4a + 2b + c of `table`."""
+    result = np.zeros_like(a)
+    for row in range(8):
+        if table >> row & 1:
+            terms = [x if row >> n & 1 else ~x for x, n in ((a, 2), (b, 1), (c, 0))]
+            result |= terms[0] & terms[1] & terms[2]
+    return result
+
+
+def multiply_bf16x2(a: Words, b: Words) -> Words:
+    """Both halves, round to nearest even, subnormals kept."""
+    halves: list[Words] = []
+    for shift in (0, 16):
+        x, y = (bf16_value(v >> np.uint32(shift)) for v in (a, b))
+        bits = (x * y).astype(ml_dtypes.bfloat16).view(np.uint16)
+        halves.append(bits.astype(np.uint32) << np.uint32(shift))
+    return halves[0] | halves[1]
+
+
+def bf16_value(bits: Words) -> NDArray[np.float32]:
+    """The low 16 bits as a bf16. A product of two is exact in fp32 where it does not underflow."""
+    return (bits << np.uint32(16)).view(np.float32)
+
+
+BINARY: dict[str, Callable[[Words, Words], Words]] = {
+    "and.b32": lambda a, b: a & b,
+    "shl.b32": lambda a, b: a << b,
+    "shr.u32": lambda a, b: a >> b,
+    "mul.rn.bf16x2": multiply_bf16x2,
+}
+
+
+def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArray[np.uint16]]:
+    """The 16-bit outputs $0..$outputs-1 of an inline assembly text; inputs follow them."""
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+    registers: dict[str, Any] = {
+        f"${outputs + n}": np.broadcast_to(x, shape).astype(np.uint32) for n, x in enumerate(inputs)
+    }
+
+    def value(name: str) -> Words:
+        if name in registers:
+            return registers[name]
+        return np.full(shape, int(name, 0), dtype=np.uint32)
+
+    for statement in assembly.strip().strip("{}").split(";"):
+        operation, _, rest = statement.strip().partition(" ")
+        if operation in ("", ".reg"):
+            continue
+        names = re.findall(r"[\w$]+", rest)
+        if operation == "mov.b32":
+            low, high, source = names
+            registers[low] = value(source).astype(np.uint16)
+            registers[high] = (value(source) >> np.uint32(16)).astype(np.uint16)
+        elif operation == "lop3.b32":
+            target, a, b, c, table = names
+            registers[target] = lop3(value(a), value(b), value(c), int(table, 0))
+        elif operation in BINARY:
+            target, a, b = names
+            registers[target] = BINARY[operation](value(a), value(b))
+        else:
+            raise NotImplementedError(f"PTX instruction {operation}")
+    return [registers[f"${n}"] for n in range(outputs)]

@@ -117,3 +117,51 @@ def test_demo_without_a_gpu() -> None:
     assert "[flatten-loops] passed: flatten = on" in result.stdout
     assert "+    } {tt.flatten}" in result.stdout
     assert result.stdout.count("\nok: ") == 2
+
+
+REPORT: dict[str, Any] = {
+    "schema": "tilepass-ab/1",
+    "environment": {"GPU": "a GPU", "driver": "1.2", "triton": "3.6.0", "torch": "2.13.0"},
+    "kernel": "a-kernel",
+    "arms": [
+        {"label": "A", "pipeline": "", "overrides": {}},
+        {"label": "B", "pipeline": "a-pass{mode=on}", "overrides": {"x": "1"}},
+    ],
+    "points": [
+        {
+            "shape": [1024, 1024, 512],
+            "overrides": {},
+            "status": "timed",
+            "flops": 2e9,
+            "duplicate": {"ratio": 1.0001, "low": 1.0, "high": 1.0002, "verdict": "SAME"},
+            "arms": [
+                {"median_us": 20.0, "against_baseline": None},
+                {
+                    "median_us": 22.0,
+                    "against_baseline": {
+                        "ratio": 1.1,
+                        "low": 1.09,
+                        "high": 1.11,
+                        "verdict": "SLOWER",
+                    },
+                },
+            ],
+        }
+    ],
+}
+
+
+def test_table_says_what_the_report_says() -> None:
+    caption, _, header, _, line = load("scripts/readme_tables.py").table(REPORT).splitlines()
+    assert caption.startswith("**a GPU**, driver 1.2, Triton 3.6.0, torch 2.13.0; `a-kernel`; ")
+    assert "B: `a-pass{mode=on}, x=1`" in caption
+    assert header.count("|") == line.count("|")
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:4] == ["1024x1024x512", "20.0", "22.0", "100"]
+    assert cells[4:] == ["1.1000 [1.0900, 1.1100]", "SLOWER", "1.0001 SAME"]
+
+
+def test_tables_of_the_readme_agree_with_their_reports() -> None:
+    command = [sys.executable, str(SOURCE / "scripts" / "readme_tables.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

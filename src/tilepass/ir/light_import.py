@@ -37,8 +37,20 @@ def without_package_init(package: str) -> Generator[None]:
     try:
         yield
     finally:
+        _freeze_namespace_paths(package)
         del sys.modules[package]
         sys.meta_path.insert(0, _IntoPlaceholder(placeholder))
+
+
+def _freeze_namespace_paths(package: str) -> None:
+    """Give namespace packages below `package` a path that stands alone.
+
+    Theirs is recomputed from the parent's at every import of a submodule, and the parent is about
+    to leave `sys.modules`. The bindings import a module per dialect when they meet its operations.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{package}.") and hasattr(module, "__path__"):
+            module.__path__ = list(module.__path__)
 
 
 class _IntoPlaceholder:

@@ -224,20 +224,21 @@ def _root(pointer: ir.Value) -> tuple[str, int] | None:
 
 def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
     """The fused loop moves a carried value on at every step, unless the epilogue makes it."""
-    staying = [*_staying_prologue(nest), nest.inner[0].operation]
+    staying = _staying_prologue(nest)
+    moving = tuple(each for each in nest.before if each not in staying)
     yielded = [carried.yielded for carried in nest.outer.carried]
     for carried in nest.outer.carried:
         value = carried.yielded
         if same_value(carried.argument, value):
             continue
-        if defining_operation(value) not in nest.after:
-            if not _read_first(carried.argument, nest, staying):
-                return Obstacle(
-                    "a value that the tile loop carries is read after its next value is known; "
-                    "fusing would read the next one",
-                    "compute the next value behind the inner loop",
-                )
-        elif compiler.version < _REPAIRED and _count(value, yielded) > 1:
+        if not _made_by(nest.after, value) and not _read_first(carried.argument, nest, staying):
+            return Obstacle(
+                "a value that the tile loop carries is read after its next value is known; fusing "
+                "would read the next one",
+                "compute the next value behind the inner loop",
+            )
+        repaired = compiler.version >= _REPAIRED
+        if not repaired and _made_by((*nest.after, *moving), value) and _count(value, yielded) > 1:
             return Obstacle(
                 f"two carried values get one result of the epilogue, which {compiler} turns into "
                 "invalid IR (#11620)",
@@ -252,9 +253,15 @@ def _read_first(argument: ir.Value, nest: LoopNest, staying: list[Operation]) ->
     for user in users(argument):
         if user == nest.inner[0].operation:
             continue
-        if ancestor_in(nest.outer.body, user) not in staying[:-1]:
+        place = ancestor_in(nest.outer.body, user)
+        if place is None or place not in staying:
             return False
     return True
+
+
+def _made_by(among: tuple[Operation, ...], value: ir.Value) -> bool:
+    source = defining_operation(value)
+    return source is not None and source in among
 
 
 def _count(value: ir.Value, among: list[ir.Value]) -> int:
@@ -272,17 +279,26 @@ def _staying_prologue(nest: LoopNest) -> list[Operation]:
         for operand in operation.operands
     ]
     sources = backward_slice(needed, nest.outer.operation)
-    places = [ancestor_in(nest.outer.body, each) for each in sources]
-    return [each for each in nest.before if each in places or each in anchored]
+    found = [ancestor_in(nest.outer.body, each) for each in sources]
+    places = [each for each in (*found, *anchored) if each is not None]
+    return [each for each in nest.before if each in places]
 
 
 def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+    """Forms that Triton's pass turns into IR that its verifier rejects."""
+    tile = nest.outer.induction_variable
+    if any(same_value(carried.initial, tile) for carried in nest.inner[0].carried):
+        return Obstacle(
+            "the inner loop carries a value that starts as the tile index, which fusing turns into "
+            "invalid IR",
+            "start it from an expression",
+        )
     if compiler.version >= _REPAIRED or not nest.after:
         return None
     last = nest.after[-1]
     own = (*nest.before, *nest.after[:-1])
     for each in nested(last):
-        if any(defining_operation(operand) in own for operand in each.operands):
+        if any(_made_by(own, operand) for operand in each.operands):
             return Obstacle(
                 f"the tile ends with {last.name}, which {compiler} turns into invalid IR",
                 "use masks, or let an unconditional store come last",

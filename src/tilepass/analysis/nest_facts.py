@@ -107,14 +107,14 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
     """
     warps = num_warps(nest.outer.operation, context)
     dot = dots_in(nest.inner[0])[0]
-    rows, columns = _shape(dot.results[0].type)[-2:]
+    rows, columns = shape_of(dot.results[0].type)[-2:]
     return {
         "target": str(context.target) if context.target else None,
         "arch": _arch(context.target),
         "dot": dot_kind(nest),
         "tile_m": rows,
         "tile_n": columns,
-        "tile_k": _shape(dot.operands[0].type)[-1],
+        "tile_k": shape_of(dot.operands[0].type)[-1],
         "epilogue_bytes": _epilogue_bytes(nest),
         "load_bytes": sum(
             _bytes(each.results[0].type)
@@ -141,7 +141,7 @@ def dot_kind(nest: LoopNest) -> str:
     dot = dots[0]
     if dot.name == "tt.dot_scaled":
         return "scaled"
-    if _shape(dot.results[0].type)[-2] < _WGMMA_ROWS:
+    if shape_of(dot.results[0].type)[-2] < _WGMMA_ROWS:
         return "mma"
     if str(dot.operands[0].type).startswith("tensor") and dot.name == "ttng.warp_group_dot":
         return "register-a"
@@ -205,7 +205,7 @@ def _arch(target: Target | None) -> int | None:
     return target.arch if target is not None and isinstance(target.arch, int) else None
 
 
-def _shape(kind: ir.Type) -> list[int]:
+def shape_of(kind: ir.Type) -> list[int]:
     """The shape of a tensor or memory descriptor type."""
     if isinstance(kind, ir.RankedTensorType):
         return kind.shape

@@ -3,6 +3,7 @@
     TILEPASS          the pipeline; nothing happens where it is unset or empty
     TILEPASS_LOAD     files with passes, separated like PATH
     TILEPASS_REMARKS  the kinds of remarks that go to stderr, as of `--remarks` (default: missed)
+    TILEPASS_DUMP     what `tilepass dump-ir` wants recorded (see dump.environment)
 
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
 `_site/sitecustomize.py`), so it loads neither a compiler nor the rest of tilepass: the pipeline is
@@ -20,9 +21,12 @@ from tilepass.after_import import AfterImport
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from tilepass.frontends.triton.segments import StageObserver
+
 PIPELINE = "TILEPASS"
 LOAD = "TILEPASS_LOAD"
 REMARKS = "TILEPASS_REMARKS"
+DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
 
 
@@ -44,8 +48,17 @@ def _enable() -> None:
 
     load = [path for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
     remarks = os.environ.get(REMARKS, "missed")
-    activation = enabled(os.environ[PIPELINE], load=load, remarks=remarks)
+    pipeline = os.environ[PIPELINE]
+    activation = enabled(pipeline, observers=_observers(), load=load, remarks=remarks)
     activation.enter(of_environment=True)
+
+
+def _observers() -> list[StageObserver]:
+    if not os.environ.get(DUMP):
+        return []
+    from tilepass.dump.environment import recorder_of_environment
+
+    return [recorder_of_environment(os.environ[DUMP], os.environ[PIPELINE])]
 
 
 def _stop(error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,7 @@ from tilepass.core.decisions import (
     decide,
     no_profile,
 )
+from tilepass.core.errors import TilepassError
 from tilepass.core.remarks import RemarkSink
 
 if TYPE_CHECKING:
@@ -31,6 +33,19 @@ class Target:
     backend: Literal["cuda", "hip"]
     arch: int | str
     warp_size: int = 32
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read `cuda:90` or `hip:gfx942`. Raises TilepassError for anything else."""
+        backend, _, arch = text.partition(":")
+        if backend == "cuda" and arch.isdigit():
+            return cls("cuda", int(arch), 32)
+        if backend == "hip" and re.fullmatch(r"gfx\w+", arch):
+            # Wavefronts are 64 lanes wide up to CDNA (gfx9), 32 on RDNA (gfx10 and later).
+            return cls("hip", arch, 64 if arch.startswith("gfx9") else 32)
+        raise TilepassError(
+            f"target '{text}': expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
+        )
 
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}"

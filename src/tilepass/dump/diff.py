@@ -1,10 +1,11 @@
 """Which lines of two texts belong together, fast enough for modules of many thousand lines.
 
-Lines are compared without the numbers of their values: a pass that adds one operation renumbers
-every value behind it, and that alone is no difference. Lines that occur once on both sides are
-matched first, then runs of lines that do (patience diff); `difflib` looks at what is left between
-them. Where that is long and repetitive it is cut into pieces: time stays linear, and the answer is
-still a correct difference, if not the shortest.
+Lines are compared without indentation and without the numbers of their values: a pass that adds
+one operation renumbers every value behind it, one that adds a region indents its body, and neither
+alone is a difference to look at. Lines that occur once on both sides are matched first, then runs
+of lines that do (patience diff); `difflib` looks at what is left between them. Where that is long
+and repetitive it is cut into pieces: time stays linear, and the answer is still a correct
+difference, if not the shortest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tilepass.dump.ir_text import without_numbers
+from tilepass.dump.ir_text import essence
 
 # difflib takes time in the product of the two sides' lengths: pieces of at most this many lines.
 _LONGEST_PIECE = 300
@@ -30,7 +31,7 @@ _Range = tuple[int, int]
 class Block:
     """Lines `[left, left_end)` of one text against `[right, right_end)` of the other.
 
-    Both sides of an `equal` block have the same length; its lines may differ in value numbers.
+    Both sides of an `equal` block have the same length; their lines are equal in essence.
     """
 
     equal: bool
@@ -58,7 +59,7 @@ def unified(left: str, right: str, left_name: str, right_name: str, context: int
 
 
 def _keys(lines: Sequence[str]) -> list[str]:
-    return [without_numbers(line) for line in lines]
+    return [essence(line) for line in lines]
 
 
 def _match(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:

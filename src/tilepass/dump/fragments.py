@@ -13,7 +13,7 @@ from pygments.token import STANDARD_TYPES, Token
 from tilepass.dump.mlir_lexer import MlirLexer
 from tilepass.dump.sass_lexer import SassLexer
 
-LONGEST_LINE = 600
+LONGEST_LINE = 400
 """Characters of a line that are shown. Modules of the LLVM dialect hold lines of many thousand."""
 
 _LEXERS = {".ptx": "ptx", ".llir": "llvm", ".amdgcn": "gas"}

@@ -44,8 +44,9 @@ def write_pages(dump: Path, reports: Sequence[KernelReport]) -> Path:
 
 
 def _script_data(value: Any) -> Markup:
-    """JSON that may stand inside a script element."""
-    return Markup(json.dumps(value, separators=(",", ":"), default=str).replace("<", "\\u003c"))
+    """JSON that may stand inside a script element: nothing in it ends or nests the element."""
+    text = json.dumps(value, separators=(",", ":"), default=str)
+    return Markup(text.replace("</", "<\\/").replace("<!--", "<\\u0021--"))
 
 
 def _tiles(figures: KernelFigures | None) -> list[tuple[str, str, str]]:

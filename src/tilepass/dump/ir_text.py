@@ -24,7 +24,8 @@ def without_locations(text: str) -> str:
     return _TOKEN.sub(lambda match: match[0] if match[0][0] == '"' else "", without_aliases)
 
 
-def without_numbers(line: str) -> str:
-    """A line with value names that do not depend on how many values were printed before it."""
+def essence(line: str) -> str:
+    """A line without its indentation, and with value names that do not depend on how many values
+    were printed before it."""
     named = _VALUE.sub(lambda match: f"%{match[1] or ''}", line)
-    return _LLVM_METADATA.sub("!", _BLOCK.sub("^bb", named))
+    return _LLVM_METADATA.sub("!", _BLOCK.sub("^bb", named.lstrip()))

@@ -12,7 +12,7 @@ from tilepass.dump.steps import Step
 
 CONTEXT = 3
 """Lines shown around a change."""
-MOST_ROWS = 1200
+MOST_ROWS = 500
 """Rows shown of one difference."""
 LONGEST_LISTING = 300_000
 """Characters of a file that is shown whole; of a longer one the page names the file."""

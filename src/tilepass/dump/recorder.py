@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -45,6 +45,24 @@ class RecorderOptions:
     only_changed: bool = False
     locations: bool = False
     kernels: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
+
+
+@dataclass(frozen=True)
+class Said:
+    """Remarks, formatted, and the fields of the decisions of one pass run."""
+
+    remarks: tuple[str, ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A pass that ran before the compiler was started, and the IR that it left."""
+
+    stage: str
+    pass_text: str
+    text: str
+    said: Said
 
 
 class CompilationInfo(Protocol):
@@ -84,6 +102,11 @@ class Recorder:
         self._failed = False
         # Each thread compiles one kernel at a time.
         self._threads = threading.local()
+        self._earlier: tuple[str, tuple[PassRun, ...]] | None = None
+
+    def begin_with(self, source: str, runs: Sequence[PassRun]) -> None:
+        """The next compilation starts from `source` and the passes that have run on it."""
+        self._earlier = (source, tuple(runs))
 
     def begin(self, compilation: CompilationInfo, source: Callable[[], str]) -> None:
         """A compilation starts from the IR that `source` prints."""
@@ -111,7 +134,7 @@ class Recorder:
             context: PassContext = self._threads.context
             remarks = context.remarks.remarks
             decisions = context.decisions[self._threads.decisions :]
-        said = _Said(tuple(remark.format() for remark in remarks), tuple(map(asdict, decisions)))
+        said = Said(tuple(remark.format() for remark in remarks), tuple(map(asdict, decisions)))
         self._guarded(lambda: kernel.add_pass(stage, pass_text, origin, module_text(), said))
 
     def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
@@ -139,8 +162,12 @@ class Recorder:
             options=compilation.options,
         )
         kernel = _KernelRecorder(folder, self._options)
+        source, runs = self._earlier or (source, ())
+        self._earlier = None
         kernel.add_source(source)
         write_compilation(folder, record)
+        for run in runs:
+            kernel.add_pass(run.stage, run.pass_text, "tilepass", run.text, run.said)
         self._threads.kernel = kernel
 
     def _is_dumped(self, compilation: CompilationInfo) -> bool:
@@ -168,14 +195,6 @@ def is_finished(folder: Path) -> bool:
     return any(step.stage in BINARY_STAGES for step in read_steps(folder))
 
 
-@dataclass(frozen=True)
-class _Said:
-    """Remarks and decisions of one pass run."""
-
-    remarks: tuple[str, ...] = ()
-    decisions: tuple[Mapping[str, Any], ...] = ()
-
-
 @dataclass
 class _KernelRecorder:
     """The files of one compilation."""
@@ -190,7 +209,7 @@ class _KernelRecorder:
         suffix = "ttgir" if "ttg." in text else "ttir"
         self._add_mlir(suffix, "source", "stage", "", text, suffix)
 
-    def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: _Said) -> None:
+    def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: Said) -> None:
         """The IR after a pass."""
         name = pass_text.partition("{")[0]
         suffix = "mlir" if stage == _LLVM_STAGE else stage
@@ -214,7 +233,7 @@ class _KernelRecorder:
         pass_text: str,
         text: str,
         suffix: str,
-        said: _Said = _Said(),
+        said: Said = Said(),
     ) -> None:
         text = self._shown(text)
         changed = text != self.text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.dump.diff import Block, align
+from tilepass.dump.ir_text import essence
 
 RowKind = Literal["same", "renumbered", "changed", "removed", "added"]
 QUIET: tuple[RowKind, ...] = ("same", "renumbered")
@@ -21,7 +22,7 @@ _WORD = re.compile(r"[\w.]+")
 @dataclass(frozen=True)
 class Row:
     """A line of either side or of both; indices count from 0. `renumbered` lines differ only in
-    the numbers of values."""
+    the numbers of values and in indentation."""
 
     kind: RowKind
     left: int | None
@@ -96,8 +97,8 @@ def _pairs(block: Block, left: Sequence[str], right: Sequence[str]) -> list[tupl
     height, width = block.left_end - block.left, block.right_end - block.right
     if height * width == 0 or height * width > _PAIRING_LIMIT:
         return []
-    a = [frozenset(_WORD.findall(left[block.left + row])) for row in range(height)]
-    b = [frozenset(_WORD.findall(right[block.right + column])) for column in range(width)]
+    a = [_words(left[block.left + row]) for row in range(height)]
+    b = [_words(right[block.right + column]) for column in range(width)]
     likeness = [[_likeness(x, y) for y in b] for x in a]
     best = [[0.0] * (width + 1) for _ in range(height + 1)]
     for row in reversed(range(height)):
@@ -118,6 +119,10 @@ def _pairs(block: Block, left: Sequence[str], right: Sequence[str]) -> list[tupl
             pairs.append((block.left + row, block.right + column))
             row, column = row + 1, column + 1
     return pairs
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(essence(line)))
 
 
 def _likeness(left: frozenset[str], right: frozenset[str]) -> float:

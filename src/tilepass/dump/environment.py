@@ -1,0 +1,50 @@
+"""How `dump-ir` reaches the processes of a program: one environment variable."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tilepass.dump.recorder import Recorder, RecorderOptions
+
+VARIABLES = {
+    # A compilation that Triton's or Inductor's cache answers runs no passes.
+    "TRITON_ALWAYS_COMPILE": "1",
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+}
+"""What a program needs besides the pipeline so that every kernel is compiled, and so dumped."""
+
+EMPTY_PIPELINE = "builtin.module()"
+"""A pipeline of no passes that counts as set."""
+
+
+def encode(options: RecorderOptions) -> str:
+    """Options as the value of an environment variable."""
+    return json.dumps(
+        {
+            "folder": str(options.folder),
+            "only_changed": options.only_changed,
+            "locations": options.locations,
+            "kernels": options.kernels.pattern,
+        }
+    )
+
+
+def recorder_of_environment(value: str, pipeline: str) -> Recorder:
+    """A recorder for a program that goes on when recording fails."""
+    from tilepass.frontends.triton.versions import triton_version
+
+    fields = json.loads(value)
+    options = RecorderOptions(
+        Path(fields["folder"]),
+        fields["only_changed"],
+        fields["locations"],
+        re.compile(fields["kernels"]),
+    )
+    return Recorder(
+        options,
+        compiler=str(triton_version()),
+        pipeline="" if pipeline == EMPTY_PIPELINE else pipeline,
+        fail_softly=True,
+    )

@@ -1,0 +1,155 @@
+"""Compiling what `dump-ir` was given: a kernel of tilepass, or a file of IR."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tilepass.activate import enabled
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.remarks import RemarkSink
+from tilepass.dump.recorder import PassRun, Recorder, Said
+from tilepass.frontends.placed import Placed, place_passes
+
+IR_SUFFIXES = (".ttir", ".ttgir")
+_TARGET = re.compile(r'ttg\.target"? = "([^"]+)"')
+
+
+def compile_workload(
+    name: str,
+    target: Target,
+    settings: Mapping[str, str],
+    pipeline: str,
+    load: Sequence[str],
+    recorder: Recorder,
+) -> None:
+    """Compile a kernel of tilepass for `target`; `settings` replace fields of its configuration.
+
+    Raises TilepassError for an unknown kernel or setting, and what enabling and compiling raise.
+    """
+    from tilepass.kernels import get_workload
+
+    workload = get_workload(name)
+    config = workload.configure(workload.default_config, settings)
+    with _compiling(name), enabled(pipeline, observers=[recorder], load=load):
+        workload.compile(config, _gpu_target(target))
+
+
+def compile_file(
+    path: Path,
+    target: Target | None,
+    pipeline: str,
+    load: Sequence[str],
+    recorder: Recorder,
+) -> None:
+    """Compile a .ttir or .ttgir file from the stage after its own.
+
+    Passes at the start or the end of the file's own stage run on it first. `target` may be None
+    where the module names one. Raises TilepassError, with the place in the file where it does not
+    parse.
+    """
+    from tilepass.frontends.triton import bridge
+
+    text = _read(path)
+    stage = path.suffix.removeprefix(".")
+    module = bridge.load(text, str(path))
+    target = target or _target_of(text, path)
+    first, rest = _split(place_passes(pipeline, load), stage)
+    if first:
+        module = _run_first(module, first, target, stage, recorder)
+    with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
+        source = Path(folder, path.name)
+        source.write_text(module.str(), encoding="utf-8")
+        with _compiling(str(path)), enabled(",".join(map(str, rest)), observers=[recorder]):
+            _triton().compile(str(source), target=_gpu_target(target))
+
+
+def _read(path: Path) -> str:
+    if path.suffix not in IR_SUFFIXES:
+        raise TilepassError(f"{path}: expected a file named {' or '.join(IR_SUFFIXES)}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TilepassError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TilepassError(f"cannot read {path}: {error}") from error
+
+
+def _target_of(text: str, path: Path) -> Target:
+    found = _TARGET.search(text)
+    if found is None:
+        raise TilepassError(f"{path}: the module names no target: give --target (cuda:90)")
+    return Target.parse(found[1])
+
+
+def _split(passes: Sequence[Placed], stage: str) -> tuple[list[Placed], list[Placed]]:
+    """Passes that belong to the stage of the file itself, which does not run, and the others."""
+    first = [
+        placed
+        for placed in passes
+        if placed.anchor.where == stage and placed.anchor.position in ("start", "end")
+    ]
+    return first, [placed for placed in passes if placed not in first]
+
+
+def _run_first(
+    module: Any, passes: Sequence[Placed], target: Target, stage: str, recorder: Recorder
+) -> Any:
+    """The module after passes on the file itself, which the recorder is told of."""
+    from tilepass.frontends.triton import bridge
+    from tilepass.frontends.triton.versions import triton_version
+    from tilepass.ir.engine import location_of
+
+    contexts: list[PassContext] = []
+    runs: list[PassRun] = []
+    source: str = module.str()
+
+    def make_context(instance: Pass) -> PassContext:
+        sink = RemarkSink(instance.name, location_of)  # pyright: ignore[reportArgumentType]
+        contexts.append(PassContext(instance.name, triton_version(), sink, target))
+        return contexts[-1]
+
+    def after_pass(instance: Pass, text: Any) -> None:
+        context = contexts[-1]
+        said = Said(
+            tuple(remark.format() for remark in context.remarks.remarks),
+            tuple(map(asdict, context.decisions)),
+        )
+        runs.append(PassRun(stage, str(instance), text(), said))
+
+    instances = [placed.instance for placed in passes]
+    result = bridge.run_passes(module, instances, make_context, after_pass)
+    recorder.begin_with(source, runs)
+    return result
+
+
+@contextmanager
+def _compiling(what: str) -> Generator[None]:
+    """Compile even where Triton's cache has the answer; errors of Triton become TilepassErrors."""
+    compilation: Any = importlib.import_module("triton.knobs").compilation
+    with compilation.scope():
+        compilation.always_compile = True
+        try:
+            yield
+        except TilepassError:
+            raise
+        except Exception as error:
+            raise TilepassError(
+                f"Triton cannot compile {what}: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _triton() -> Any:
+    return importlib.import_module("triton")
+
+
+def _gpu_target(target: Target) -> Any:
+    compiler: Any = importlib.import_module("triton.backends.compiler")
+    return compiler.GPUTarget(target.backend, target.arch, target.warp_size)

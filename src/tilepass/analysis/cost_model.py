@@ -35,15 +35,15 @@ def flatten_choice(facts: Mapping[str, Fact]) -> Choice | None:
     With two programs an SM one program's main loop hides the other's epilogue already; this was
     not measured for operands in shared memory, nor were small epilogues: no opinion there.
     """
-    if facts["arch"] != 90:
+    if facts.get("arch") != 90:
         return None
-    if facts["dot"] in ("register-a", "scaled"):
+    if facts.get("dot") in ("register-a", "scaled"):
         return Choice(
             "off", "a wgmma with A in registers cannot overlap what reads its accumulator next"
         )
-    if facts["dot"] != "shared" or facts["programs_per_sm"] != 1:
+    if facts.get("dot") != "shared" or facts.get("programs_per_sm") != 1:
         return None
-    epilogue = facts["epilogue_bytes"]
+    epilogue = facts.get("epilogue_bytes")
     if not isinstance(epilogue, int) or epilogue < _LEAST_EPILOGUE_BYTES:
         return None
     return Choice("on", "the next tile's loads overlap an epilogue that nothing else hides")
@@ -55,7 +55,7 @@ def accumulator_choice(facts: Mapping[str, Fact]) -> Choice | None:
     `columns` is what one accumulator takes, `reserved_columns` what scales and other operands in
     tensor memory take.
     """
-    columns, reserved = facts["columns"], facts["reserved_columns"]
+    columns, reserved = facts.get("columns"), facts.get("reserved_columns")
     if not isinstance(columns, int) or not isinstance(reserved, int):
         return None
     if 2 * columns + reserved > _TENSOR_MEMORY_COLUMNS:

@@ -42,12 +42,13 @@ class _Utils:
 
     def load_binary(
         self, name: str, binary: bytes, shared: int, device: int
-    ) -> tuple[int, int, int, int, int]:
-        """Module, function, registers, spills, threads per CTA at most; the handle is unique."""
-        return 0, next(self._handles), 0, 0, 1024
+    ) -> tuple[None, int, int, int, int]:
+        """Module, function, registers, spills, threads per CTA at most.
 
-    def unload_module(self, module: int) -> None:
-        return None
+        No module: Triton then has none to unload when the kernel is collected, which it would do
+        through whatever driver is active by then. The function's handle is unique.
+        """
+        return None, next(self._handles), 0, 0, 1024
 
 
 class _Launcher:

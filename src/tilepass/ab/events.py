@@ -91,10 +91,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A point, or with `point` None the whole job, cannot be done."""
+    """A point, or with `point` None the whole job, cannot be done.
+
+    `lost` says that the process hung or died over it.
+    """
 
     point: int | None
     message: str
+    lost: bool = False
 
 
 Event = Found | Started | ArmReady | Setup | Sampled | Done | Failed

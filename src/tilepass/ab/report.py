@@ -73,6 +73,7 @@ class Report:
         self.points = [PointResult() for _ in job.points]
         self.failure: str | None = None
         self.interrupted = False
+        self.notes: list[str] = []
         self.figures: Mapping[str, KernelFigures] = {}
 
     def add(self, event: Event) -> None:
@@ -197,6 +198,7 @@ class Report:
             "schema": SCHEMA,
             "status": "partial" if self.partial else "failed" if self.failed else "complete",
             "failure": self.failure,
+            "notes": self.notes,
             "environment": self.facts,
             "kernel": self.job.kernel,
             "arms": [asdict(arm) for arm in self.job.arms],

@@ -76,14 +76,17 @@ class SimulatedDevice:
         """An Ornstein-Uhlenbeck path: stationary, correlated over `drift_launches`."""
         keep = np.exp(-1.0 / self._noise.drift_launches)
         pushes = self._rng.normal(0.0, self._noise.drift * np.sqrt(1 - keep**2), launches)
-        path = np.empty(launches)
-        for index, push in enumerate(pushes):
-            self._drift = keep * self._drift + push
-            path[index] = self._drift
+        # x[k] = keep * x[k-1] + push[k], solved in closed form; a batch spans few correlation
+        # lengths, so the powers stay in range.
+        powers = keep ** np.arange(1, launches + 1)
+        path = powers * (self._drift + np.cumsum(pushes / powers))
+        self._drift = float(path[-1])
         return path
 
     def _clock_shares(self, launches: int) -> Floats:
         shares = np.ones(launches)
+        if self._noise.dip_rate == 0.0:
+            return shares
         begins = self._rng.random(launches) < self._noise.dip_rate
         for index in range(launches):
             if self._dip_left == 0 and begins[index]:

@@ -24,17 +24,14 @@ def compile_points(job: Job, subject: Subject, arch: int, emit: Callable[[Event]
 
     Points that compile end in Done("compiled"), others in Failed.
     """
-    for index in range(len(job.points)):
-        emit(Started(index, "compile"))
-        try:
-            for arm in range(len(job.arms)):
-                emit(_compile_arm(job, subject, index, arm, arch))
-        except Exception as error:
-            known = isinstance(error, TilepassError)
-            message = str(error) if known else f"{type(error).__name__}: {error}"
-            emit(Failed(index, message))
-            continue
-        emit(Done(index, "compiled"))
+    log = KernelLog()
+    log.install()
+    try:
+        for index in range(len(job.points)):
+            emit(Started(index, "compile"))
+            emit(_compile_point(job, subject, log, index, arch, emit))
+    finally:
+        log.uninstall()
 
 
 def collect_figures(kernels: Iterable[KernelFact]) -> Mapping[str, KernelFigures]:
@@ -48,7 +45,26 @@ def collect_figures(kernels: Iterable[KernelFact]) -> Mapping[str, KernelFigures
         return dict(zip(paths, pool.map(kernel_figures, paths.values()), strict=True))
 
 
-def _compile_arm(job: Job, subject: Subject, index: int, arm: int, arch: int) -> ArmReady:
+def _compile_point(
+    job: Job,
+    subject: Subject,
+    log: KernelLog,
+    index: int,
+    arch: int,
+    emit: Callable[[Event], None],
+) -> Done | Failed:
+    try:
+        for arm in range(len(job.arms)):
+            emit(_compile_arm(job, subject, log, index, arm, arch))
+    except Exception as error:
+        known = isinstance(error, TilepassError)
+        return Failed(index, str(error) if known else f"{type(error).__name__}: {error}")
+    return Done(index, "compiled")
+
+
+def _compile_arm(
+    job: Job, subject: Subject, log: KernelLog, index: int, arm: int, arch: int
+) -> ArmReady:
     point = job.points[index]
     config = subject.configure(point, job.arms[arm])
     with arm_enabled(job.arms[arm]) as remarks:
@@ -57,21 +73,13 @@ def _compile_arm(job: Job, subject: Subject, index: int, arm: int, arch: int) ->
             kernels = (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
         else:
             inputs = subject.make_inputs(point.shape, job.plan.seed, config, device="cpu")
-            kernels = _launched_kernels(subject.launcher(inputs, config), arch)
-    return ArmReady(index, arm, kernels, repr(config), tuple(remarks), equal_bits=None)
-
-
-def _launched_kernels(launcher: Callable[[], object], arch: int) -> tuple[KernelFact, ...]:
-    log = KernelLog()
-    log.install()
-    try:
-        with compile_only(arch), log.launches() as launched:
-            launcher()
-    finally:
-        log.uninstall()
-    if not launched:
+            launcher = subject.launcher(inputs, config)
+            with compile_only(arch), log.launches() as launched:
+                launcher()
+            kernels = tuple(launched.values())
+    if not kernels:
         raise TilepassError("the function launched no Triton kernel")
-    return tuple(launched.values())
+    return ArmReady(index, arm, kernels, repr(config), tuple(remarks), equal_bits=None)
 
 
 def _gpu_target(arch: int) -> Any:

@@ -15,11 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import IO, Self
 
-from tilepass.ab.events import Done, Event, Failed, Started, decode
+from tilepass.ab.events import ArmReady, Done, Event, Failed, Sampled, Setup, Started, decode
 from tilepass.ab.job import Job, Task, encode_job
 
 Command = Sequence[str]
@@ -36,9 +36,13 @@ class Limits:
 
     def after(self, event: Event) -> float:
         """How long to wait for the event that follows this one."""
-        if isinstance(event, Started) and event.step == "compile":
-            return self.compile
-        return self.start if isinstance(event, Done | Failed) else self.launch
+        if isinstance(event, Setup | Sampled) or _is_timing(event):
+            return self.launch
+        return self.compile if isinstance(event, Started | ArmReady) else self.start
+
+
+def _is_timing(event: Event) -> bool:
+    return isinstance(event, Started) and event.step == "time"
 
 
 def worker_command(mode: str) -> list[str]:
@@ -47,8 +51,12 @@ def worker_command(mode: str) -> list[str]:
 
 
 def worker_environment() -> dict[str, str]:
-    """The environment without what would activate passes: the arms alone decide on those."""
-    return {name: value for name, value in os.environ.items() if name != "TILEPASS"}
+    """The environment without what would activate passes: the arms alone decide on those.
+
+    Triton's default for contracting a * b + c changes between versions, so it is pinned.
+    """
+    pinned = {"TRITON_DEFAULT_FP_FUSION": "1"}
+    return pinned | {name: value for name, value in os.environ.items() if name != "TILEPASS"}
 
 
 def run_tasks(
@@ -57,7 +65,7 @@ def run_tasks(
     tasks: Sequence[Task],
     limits: Limits,
     stop: threading.Event | None = None,
-) -> Iterator[Event]:
+) -> Generator[Event]:
     """Events of all tasks, whatever happens to the processes that run them.
 
     Every task ends in exactly one Done or Failed. A job that fails as a whole (Failed with no
@@ -80,7 +88,7 @@ def run_tasks(
             reason = child.epitaph()
         if ended < len(left):
             # A child that failed before its first point would fail again and again.
-            yield Failed(left[ended].point, reason)
+            yield Failed(left[ended].point, reason, lost=True)
             ended += 1
         left = left[ended:]
 
@@ -92,20 +100,25 @@ def prime(
     limits: Limits,
     processes: int,
     seen: Callable[[Event], None],
-) -> None:
+) -> dict[Task, str]:
     """Run tasks spread over child processes, so that compilation uses every core.
 
-    `seen` is called in the calling thread, with the events as they come. Failures are only
-    reported: the point that needs the arm fails with its own message when its turn comes.
+    `seen` is called in the calling thread, with the events as they come. Returns the tasks whose
+    process hung or died over them, with the reason.
     """
     shares = [list(tasks[offset::processes]) for offset in range(min(processes, len(tasks)))]
     events: queue.Queue[Event | None] = queue.Queue()
     stop = threading.Event()
+    lost: dict[Task, str] = {}
 
     def run(share: Sequence[Task]) -> None:
+        ended = 0
         try:
             for event in run_tasks(command, job, share, limits, stop):
                 events.put(event)
+                if isinstance(event, Failed) and event.lost:
+                    lost[share[ended]] = event.message
+                ended += isinstance(event, Done | Failed)
         finally:
             events.put(None)
 
@@ -124,6 +137,7 @@ def prime(
         stop.set()
         for thread in threads:
             thread.join()
+    return lost
 
 
 class _Child:

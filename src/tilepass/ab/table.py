@@ -44,6 +44,8 @@ def print_report(report: Report, console: Console) -> None:
     for index, point in enumerate(report.points):
         for line in _notes(report, index, point):
             console.print(line, highlight=False, markup=False)
+    for note in report.notes:
+        console.print(note, highlight=False, markup=False)
     if report.partial:
         console.print("PARTIAL: ended before everything was measured", style="yellow")
 

@@ -1,0 +1,186 @@
+"""`tilepass ab KERNEL --a PIPELINE --b PIPELINE`: does a pass pay? Timed launch by launch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilepass.core.errors import TilepassError
+
+if TYPE_CHECKING:
+    from tilepass.ab.job import Job
+    from tilepass.ab.report import Report
+    from tilepass.ab.session import Means
+    from tilepass.ab.subjects import Subject
+
+INTERRUPTED = 130
+
+_EPILOG = """\
+KERNEL is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), or `module:function` or
+`file.py:function` of your own, in a module that also holds make_inputs(shape, seed, device="cuda")
+and reference(inputs); FUNCTION(inputs, **options) launches and returns its outputs. `python -c
+"import tilepass.ab.subjects as s; help(s)"` tells the rest.
+
+Every arm is checked against the reference first. Then A, the other arms and a duplicate of A are
+launched in turn, in random order, until each ratio is known to --precision. Without a GPU the arms
+are compiled and their static figures compared.
+
+Exit status: 0, 1 where a shape could not be done or an output was wrong, 130 after Ctrl-C (what was
+measured is written and marked partial).
+
+examples:
+  tilepass ab persistent-matmul --b 'flatten-loops{mode=off}' --shape 8192x8192x512
+  tilepass ab persistent-matmul --config-a FLATTEN=1 --config-b FLATTEN=0 --json result.json
+  tilepass ab my_kernels.py:my_matmul --b 'acc-multi-buffer{mode=disallow}' --shape 4096x4096
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; returns the exit status. Raises TilepassError."""
+    arguments = _parser().parse_args(argv)
+    job, subject = _job(arguments)
+    from tilepass.ab.arms import check_pipelines
+    from tilepass.ab.session import need_gpu, run_static
+
+    check_pipelines(job.arms, job.load)
+    use_gpu = need_gpu(arguments.require_gpu) and not arguments.compile_only
+    if use_gpu:
+        report = _run_with_progress(job, subject, _means(arguments), arguments)
+    else:
+        report = run_static(job, subject, arguments.arch)
+    return _finish(report, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilepass ab",
+        description=__doc__,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("kernel", metavar="KERNEL")
+    add("--a", metavar="PIPELINE", default="", help="passes of the baseline (none)")
+    add("--b", metavar="PIPELINE", default="", help="passes of the other arm (none)")
+    add("--arm", metavar="PIPELINE", action="append", default=[], help="a further arm")
+    add("--config", metavar="NAME=VALUE", action="append", default=[], help="kernel option")
+    add("--config-a", metavar="NAME=VALUE", action="append", default=[], help="of arm A only")
+    add("--config-b", metavar="NAME=VALUE", action="append", default=[], help="of arm B only")
+    add("--shape", metavar="MxNxK", action="append", default=[], help="repeatable")
+    add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
+    add("--threshold", type=_percent, default=0.005, metavar="%", help="SAME within (0.5)")
+    add("--precision", type=_percent, default=0.002, metavar="%", help="half interval (0.2)")
+    add("--seconds", type=float, default=10.0, help="sampling per shape at most (10)")
+    add("--rounds", type=int, default=4000, help="rounds per shape at most (4000)")
+    add("--budget", type=float, metavar="SECONDS", help="for everything (no limit)")
+    add("--seed", type=int, default=0)
+    add("--json", type=Path, metavar="FILE", help="write the report, after every shape")
+    add("--raw", action="store_true", help="with every paired sample in it")
+    add("--plot", type=Path, metavar="FILE", help="ratios with intervals (.png, .svg, .pdf)")
+    add("--force", action="store_true", help="time equal binaries and differing kernel names too")
+    add("--equal-bits", action="store_true", help="fail where outputs differ from A's in any bit")
+    add("--no-figures", action="store_true", help="leave out registers, spills, instructions")
+    add("--require-gpu", action="store_true", help="fail where there is none")
+    add("--compile-only", "--dry-run", action="store_true", help="as if there were no GPU")
+    add("--arch", type=int, default=90, help="compiled for, where nothing runs (90: sm_90)")
+    add("--jobs", type=int, help="processes that compile (one per core)")
+    add("--launch-timeout", type=float, default=60.0, metavar="SECONDS", help="hung after (60)")
+    return parser
+
+
+def _percent(text: str) -> float:
+    return float(text) / 100
+
+
+def _job(arguments: argparse.Namespace) -> tuple[Job, Subject]:
+    from tilepass.ab.job import Arm, Job, Point, arm_label, parse_settings, parse_shape
+    from tilepass.ab.protocol import Plan
+    from tilepass.ab.statistics import Criteria
+    from tilepass.ab.subjects import find_subject
+
+    arms = [
+        Arm("A", arguments.a, parse_settings("--config-a", arguments.config_a)),
+        Arm("B", arguments.b, parse_settings("--config-b", arguments.config_b)),
+        *(Arm(arm_label(2 + index), text) for index, text in enumerate(arguments.arm)),
+    ]
+    try:
+        plan = Plan(
+            criteria=Criteria(threshold=arguments.threshold, precision=arguments.precision),
+            most_rounds=arguments.rounds,
+            seconds=arguments.seconds,
+            seed=arguments.seed,
+        )
+    except ValueError as error:
+        raise TilepassError(str(error)) from error
+    subject = find_subject(arguments.kernel)
+    shapes = [parse_shape(text) for text in arguments.shape] or list(subject.default_shapes)
+    if not shapes:
+        raise TilepassError(f"kernel '{subject.name}' names no DEFAULT_SHAPES: give --shape")
+    shared = parse_settings("--config", arguments.config)
+    job = Job(
+        kernel=arguments.kernel,
+        arms=tuple(arms),
+        points=tuple(Point(shape, shared) for shape in shapes),
+        plan=plan,
+        load=tuple(arguments.load),
+        force=arguments.force,
+        need_equal_bits=arguments.equal_bits,
+    )
+    for point in job.points:
+        for arm in job.arms:
+            subject.configure(point, arm)
+    return job, subject
+
+
+def _means(arguments: argparse.Namespace) -> Means:
+    from tilepass.ab.session import Means
+    from tilepass.ab.supervisor import Limits
+
+    limits = Limits(launch=arguments.launch_timeout)
+    return Means(arguments.jobs or os.cpu_count() or 1, arguments.budget, limits)
+
+
+def _run_with_progress(
+    job: Job, subject: Subject, means: Means, arguments: argparse.Namespace
+) -> Report:
+    from tilepass.ab.events import Event
+    from tilepass.ab.progress import showing_progress
+    from tilepass.ab.report import write_json
+    from tilepass.ab.session import finished, run_on_gpu
+
+    with showing_progress(len(job.points)) as show:
+
+        def listen(report: Report, event: Event) -> None:
+            show(report, event)
+            # After every shape: what was measured survives whatever happens next.
+            if arguments.json and finished(event):
+                write_json(arguments.json, report.to_dict(arguments.raw))
+
+        return run_on_gpu(job, subject, means, listen)
+
+
+def _finish(report: Report, arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from tilepass.ab.plot import plot_report
+    from tilepass.ab.report import write_json
+    from tilepass.ab.session import add_figures
+    from tilepass.ab.table import print_report
+
+    if not arguments.no_figures and not report.interrupted:
+        add_figures(report)
+    # Rich takes a pipe for 80 columns wide, and would cut the tables.
+    print_report(report, Console() if sys.stdout.isatty() else Console(width=200))
+    if arguments.json:
+        write_json(arguments.json, report.to_dict(arguments.raw))
+    if arguments.plot:
+        plot_report(report, arguments.plot)
+    if report.failure is not None:
+        raise TilepassError(report.failure)
+    if report.interrupted:
+        return INTERRUPTED
+    return 1 if report.failed else 0

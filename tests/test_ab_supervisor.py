@@ -1,0 +1,222 @@
+"""Child processes that hang, die, or end well: no GPU, the workers are small scripts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tilepass.ab.events import Done, Event, Failed, KernelFact, Sampled, decode, encode
+from tilepass.ab.job import Arm, Job, Point, Task, decode_job, encode_job
+from tilepass.ab.report import Report
+from tilepass.ab.session import Means, run_on_gpu
+from tilepass.ab.subjects import OwnSubject, Subject, find_subject
+from tilepass.ab.supervisor import Limits, prime, run_tasks
+from tilepass.core.errors import TilepassError
+
+LIMITS = Limits(start=30.0, compile=1.0, launch=1.0)
+
+# A worker that does with each point what the point's own `behave` setting says.
+WORKER = """
+import json, os, sys, time
+import numpy as np
+from tilepass.ab.events import *
+from tilepass.ab.job import decode_job
+from tilepass.ab.protocol import measure
+from tilepass.ab.simulation import Noise, SimulatedDevice
+
+def emit(event):
+    print(encode(event), flush=True)
+
+job, tasks = decode_job(sys.stdin.readline())
+emit(Found({"GPU": "simulated", "driver": "0", "triton": "0"}))
+for task in tasks:
+    behave = job.points[task.point].overrides.get("behave", "time")
+    emit(Started(task.point, "check"))
+    if behave == "hang":
+        time.sleep(60)
+    if behave == "die":
+        print("Fatal: the GPU fell off", file=sys.stderr)
+        os._exit(9)
+    if behave == "wrong":
+        emit(Failed(task.point, "arm B is wrong: output 0: 5 of 64 elements are wrong"))
+        continue
+    if sys.argv[1] == "prime":
+        emit(Done(task.point, "primed"))
+        continue
+    same = behave == "identical"
+    for arm in range(len(job.arms)):
+        code = "a" if same else str(arm)
+        kernel = KernelFact("matmul", code, "")
+        emit(ArmReady(task.point, arm, (kernel,), "Config()", (f"remark {arm}",), True))
+    if same:
+        emit(Done(task.point, "identical"))
+        continue
+    emit(Setup(task.point, 4, 3, 1e9, 1e6))
+    emit(Started(task.point, "time"))
+    device = SimulatedDevice([100.0, 102.0, 100.0], Noise(launch=0.005), task.point)
+    for batch in measure(device, 2, job.plan, device.elapsed):
+        emit(sampled(task.point, batch))
+        if behave == "stall":
+            time.sleep(60)
+        if behave == "interrupt":
+            open(job.points[task.point].overrides["flag"], "w").close()
+            time.sleep(60)
+    emit(Done(task.point, "timed"))
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Callable[[str], list[str]]:
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    return lambda mode: [sys.executable, str(script), mode]
+
+
+def job_of(*behaviours: str, **overrides: str) -> Job:
+    points = [Point((64, 64, 64), {"behave": item, **overrides}) for item in behaviours]
+    return Job("matmul", (Arm("A"), Arm("B", "flatten-loops{mode=on}")), tuple(points))
+
+
+class FreeSubject(OwnSubject):
+    """A subject whose kernel options are free: the worker above reads them."""
+
+    def __init__(self) -> None:
+        self.name = "matmul"
+        self.default_shapes = ()
+
+    def configure(self, point: Point, arm: Arm) -> object:
+        return dict(point.overrides)
+
+
+def tasks_of(job: Job) -> list[Task]:
+    return [Task(index, (0, 1)) for index in range(len(job.points))]
+
+
+def ends(events: Sequence[Event]) -> list[Done | Failed]:
+    return [event for event in events if isinstance(event, Done | Failed)]
+
+
+def test_every_point_ends_once_whatever_happens(worker: Callable[[str], list[str]]) -> None:
+    job = job_of("time", "hang", "die", "wrong", "identical", "stall", "time")
+    events = list(run_tasks(worker("time"), job, tasks_of(job), LIMITS))
+    ended = ends(events)
+    assert [event.point for event in ended] == list(range(7))
+    outcomes = [e.outcome if isinstance(e, Done) else e.message for e in ended]
+    assert outcomes[0] == outcomes[6] == "timed"
+    assert "hung: no progress in 1 s" in outcomes[1]
+    assert outcomes[2] == "the worker ended with exit status 9: Fatal: the GPU fell off"
+    assert "5 of 64" in outcomes[3]
+    assert outcomes[4] == "identical"
+    assert "hung" in outcomes[5]
+    assert [event.lost for event in ended if isinstance(event, Failed)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_leaving_early_kills_the_child(worker: Callable[[str], list[str]], tmp_path: Path) -> None:
+    started = time.monotonic()
+    stream = run_tasks(worker("time"), job_of("stall"), [Task(0, (0, 1))], Limits())
+    for event in stream:
+        if isinstance(event, Sampled):
+            break
+    stream.close()
+    assert time.monotonic() - started < 20
+
+
+def test_a_job_that_fails_as_a_whole_ends_everything(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "from tilepass.ab.events import *\nprint(encode(Failed(None, 'torch finds no GPU')))\n"
+    )
+    job = job_of("time", "time")
+    events = list(run_tasks([sys.executable, str(script)], job, tasks_of(job), LIMITS))
+    assert events == [Failed(None, "torch finds no GPU")]
+
+
+def test_priming_uses_several_processes_and_names_what_was_lost(
+    worker: Callable[[str], list[str]],
+) -> None:
+    job = job_of("time", "hang", "time", "die", "wrong")
+    seen: list[Event] = []
+    lost = prime(worker("prime"), job, tasks_of(job), LIMITS, 3, seen.append)
+    assert sorted(task.point for task in lost) == [1, 3]
+    assert sorted(event.point or 0 for event in ends(seen)) == [0, 1, 2, 3, 4]
+
+
+def test_a_whole_run(worker: Callable[[str], list[str]]) -> None:
+    job = job_of("time", "identical", "wrong", "hang")
+    means = Means(processes=2, limits=LIMITS, command=worker)
+    report = run_on_gpu(job, FreeSubject(), means)
+    assert [p.status for p in report.points] == ["timed", "identical", "failed", "failed"]
+    found = report.compare(0, 1)
+    assert found is not None
+    assert found[0].ratio == pytest.approx(1.02, abs=0.003)
+    assert str(found[1]) == "SLOWER"
+    assert report.facts["GPU"] == "simulated"
+    assert report.failed
+    assert not report.partial
+    assert "arm A: the kernel or its compilation hung" in report.points[3].message
+
+
+def test_the_end_of_the_budget_gives_a_partial_report(
+    worker: Callable[[str], list[str]],
+) -> None:
+    job = job_of("time", "time", "stall", "time")
+    limits = Limits(start=30.0, compile=30.0, launch=30.0)
+    means = Means(processes=1, budget=0.01, limits=limits, command=worker)
+    report = run_on_gpu(job, FreeSubject(), means)
+    assert report.partial
+    assert report.to_dict()["status"] == "partial"
+
+
+def test_ctrl_c_keeps_what_was_measured(worker: Callable[[str], list[str]], tmp_path: Path) -> None:
+    flag = tmp_path / "measured"
+    job = job_of("time", "interrupt", "time", flag=str(flag))
+
+    def interrupt_when_measured() -> None:
+        while not flag.exists():
+            time.sleep(0.02)
+        time.sleep(0.3)
+        os.kill(os.getpid(), 2)
+
+    threading.Thread(target=interrupt_when_measured, daemon=True).start()
+    report = run_on_gpu(job, FreeSubject(), Means(processes=1, command=worker))
+    assert [p.status for p in report.points] == ["timed", "partial", "partial"]
+    data = report.to_dict(raw=True)
+    assert data["status"] == "partial"
+    assert data["points"][1]["rounds_measured"] > 0
+    assert len(data["points"][1]["times_us"]) > 0
+    assert data["points"][2]["rounds_measured"] == 0
+
+
+def test_jobs_and_events_survive_the_trip() -> None:
+    job = job_of("time", flag="x")
+    assert decode_job(encode_job(job, tasks_of(job))) == (job, tuple(tasks_of(job)))
+    event = Sampled(1, [[1.5, 2.5]], None)
+    assert decode(encode(event)) == event
+    assert KernelFact("k", "h", "p") == KernelFact(**{"name": "k", "code_hash": "h", "path": "p"})
+    with pytest.raises(TilepassError, match="not an event"):
+        decode("Segmentation fault\n")
+
+
+def test_a_report_without_events_is_partial() -> None:
+    report = Report(job_of("time"))
+    assert report.partial
+    assert report.compare(0, 1) is None
+
+
+def test_subject_names_are_checked() -> None:
+    with pytest.raises(TilepassError, match=r"no kernel 'persistant.*persistent"):
+        find_subject("persistant-matmul")
+    subject: Subject = find_subject("persistent-matmul")
+    with pytest.raises(TilepassError, match="flaten"):
+        subject.configure(Point((64, 64, 64)), Arm("A", "", {"flaten": "1"}))

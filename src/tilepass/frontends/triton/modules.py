@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-import triton
 from triton._C import libtriton
 
 from tilepass.core.errors import ParseError
+from tilepass.frontends.triton import versions
 from tilepass.frontends.triton.capture import capture_diagnostics
-from tilepass.ir.types import spelling_hint
+from tilepass.ir.types import TensorDescSpellingError, check_spelling
 
 triton_ir: Any = libtriton.ir
 _nvidia: Any = libtriton.nvidia
@@ -37,8 +37,7 @@ class TritonModule(Protocol):
 
 def triton_version() -> tuple[int, ...]:
     """The installed Triton's version, e.g. (3, 6, 0)."""
-    release = triton.__version__.partition("+")[0]
-    return tuple(int(part) for part in release.split(".") if part.isdigit())
+    return versions.triton_version().version
 
 
 def new_context() -> Any:
@@ -122,7 +121,15 @@ def _parse(path: str, filename: str, context: Any, text: str) -> TritonModule:
         except RuntimeError as error:
             shown = "\n".join(diagnostic.format() for diagnostic in captured.diagnostics)
             message = shown.replace(path, filename) or f"{filename}: error: {error}"
-            raise ParseError(message + spelling_hint(text, triton_version())) from error
+            raise _with_spelling_note(message, text) from error
     # A module whose context is collected first crashes the process.
     module.context = context
     return cast("TritonModule", module)
+
+
+def _with_spelling_note(message: str, text: str) -> ParseError:
+    try:
+        check_spelling(text, triton_version())
+    except TensorDescSpellingError as error:
+        return TensorDescSpellingError(f"{message}\nnote: {error}")
+    return ParseError(message)

@@ -7,20 +7,24 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tilepass.core.errors import TilepassError, UnknownPassError, nearest
 from tilepass.core.options import build_options
 from tilepass.core.pass_base import Pass
 from tilepass.core.pipeline_spec import PipelineItem
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 ENTRY_POINT_GROUP = "tilepass.passes"
 _PACKAGES = ("tilepass.passes.triton", "tilepass.passes.cute")
 _PassClass = TypeVar("_PassClass", bound=type[Pass])
 
 _registered: dict[str, type[Pass]] = {}
+# What each loaded file registered, by its module's name.
+_of_files: dict[str, dict[str, type[Pass]]] = {}
 # Taken when a class is made: `inspect.getsource` would show an edited file's new text although
 # the old code is what runs.
 _source_hashes: dict[type[Pass], str] = {}
@@ -36,6 +40,11 @@ def register(pass_class: _PassClass) -> _PassClass:
 def pass_names() -> list[str]:
     """Every name that `find_pass` knows; imports no pass."""
     return sorted({*_registered, *_builtin_modules(), *_entry_points()})
+
+
+def is_at_hand(name: str) -> bool:
+    """Whether a pass of this name is built in or loaded; installed packages are not searched."""
+    return name in _registered or name in _builtin_modules()
 
 
 def find_pass(name: str) -> type[Pass]:
@@ -69,14 +78,15 @@ def load_file(path: str | Path) -> list[str]:
     if not file.is_file():
         raise TilepassError(f"--load {path}: no such file")
     name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
-    before = set(_registered.items())
     if name not in sys.modules:
+        before = set(_registered.items())
         _execute(file, name, path)
-    loaded = {pass_name for pass_name, _ in set(_registered.items()) - before}
-    loaded |= {key for key, value in _registered.items() if value.__module__ == name}
-    if not loaded:
+        _of_files[name] = dict(set(_registered.items()) - before)
+    # An edited file that is back to an earlier text: its passes have been replaced since.
+    _registered.update(_of_files[name])
+    if not _of_files[name]:
         raise TilepassError(f"--load {path}: the file registers no pass (use @register)")
-    return sorted(loaded)
+    return sorted(_of_files[name])
 
 
 def source_hash(pass_class: type[Pass]) -> str:
@@ -108,6 +118,9 @@ def _builtin_modules() -> dict[str, str]:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
+    # Here and not above: importing it costs as much as starting the interpreter, twice over.
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 

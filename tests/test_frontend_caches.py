@@ -1,0 +1,236 @@
+"""The right binary from every cache of Triton when pipelines come, go and change."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import triton
+from frontend_kernels import add_kernel
+from frontend_support import (
+    REWRITE_ADD,
+    Pointer,
+    compile_kernel,
+    fake_driver,
+    operation_of,
+)
+from triton import knobs
+from triton.runtime import _async_compile, autotuner, jit
+
+from tilepass.activate import enabled
+from tilepass.cli.run import program_environment
+
+ON = "rewrite-add"
+OTHER = "rewrite-add{to=subf}"
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty disk cache, empty in-memory caches, and a driver without a GPU."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    with fake_driver():
+        add_kernel.device_caches.clear()
+        yield
+        add_kernel.device_caches.clear()
+
+
+@pytest.fixture
+def rewrite(tmp_path: Path) -> Path:
+    file = tmp_path / "rewrite_add.py"
+    file.write_text(REWRITE_ADD)
+    return file
+
+
+def launch() -> str:
+    """Launch the kernel and say which operation it performs."""
+    return operation_of(add_kernel[(1,)](Pointer(), Pointer(), BLOCK=128))
+
+
+def test_off_on_off_in_memory(rewrite: Path) -> None:
+    stock = add_kernel[(1,)](Pointer(), Pointer(), BLOCK=128).asm["cubin"]
+    on, other = enabled(ON, load=[rewrite], remarks="none"), enabled(OTHER, remarks="none")
+    for _ in range(2):
+        assert launch() == "add"
+        with on:
+            assert launch() == "mul"
+            with other:
+                assert launch() == "sub"
+                with enabled(""):
+                    assert launch() == "add"
+            assert launch() == "mul"
+    assert add_kernel[(1,)](Pointer(), Pointer(), BLOCK=128).asm["cubin"] == stock
+
+
+def test_off_on_off_on_disk(rewrite: Path) -> None:
+    hits: list[bool] = []
+
+    def listen(*, cache_hit: bool, **rest: object) -> None:
+        hits.append(cache_hit)
+
+    knobs.compilation.listener = listen
+    try:
+        for expected in (False, True):
+            assert operation_of(compile_kernel()) == "add"
+            with enabled(ON, load=[rewrite], remarks="none"):
+                assert operation_of(compile_kernel()) == "mul"
+            with enabled(OTHER, remarks="none"):
+                assert operation_of(compile_kernel()) == "sub"
+            assert hits == [expected] * 3
+            hits.clear()
+    finally:
+        knobs.compilation.listener = None
+
+
+def test_another_process_finds_the_right_binary(rewrite: Path) -> None:
+    """On and off in turns, an option changed, the pass's file edited."""
+    assert _in_process("", rewrite) == ("add", False)
+    assert _in_process(ON, rewrite) == ("mul", False)
+    assert _in_process(OTHER, rewrite) == ("sub", False)
+    assert _in_process("", rewrite) == ("add", True)
+    assert _in_process(ON, rewrite) == ("mul", True)
+    rewrite.write_text(REWRITE_ADD.replace('f"arith.{self.options.to}"', '"arith.subf"'))
+    assert _in_process(ON, rewrite) == ("sub", False)
+
+
+def _in_process(pipeline: str, load: Path) -> tuple[str, bool]:
+    """The operation of the binary that a new process gets, and whether it was in the cache."""
+    program = (
+        "from frontend_support import *\n"
+        "from triton import knobs\n"
+        "hits = []\n"
+        "knobs.compilation.listener = lambda *, cache_hit, **rest: hits.append(cache_hit)\n"
+        "compiled = compile_kernel()\n"
+        "print(operation_of(compiled), *hits)\n"
+    )
+    with_tests = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    environment = program_environment(with_tests, pipeline, [str(load)], "none")
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    operation, hit = result.stdout.split()
+    return operation, hit == "True"
+
+
+def test_nothing_is_patched_outside(rewrite: Path) -> None:
+    places = (knobs.runtime, triton.compiler.compiler, jit, jit.JITFunction, autotuner)
+    before = [dict(vars(place)) for place in (*places, autotuner.Autotuner)]
+    with enabled(ON, load=[rewrite]), enabled(OTHER), enabled(""):
+        pass
+    after = [dict(vars(place)) for place in (*places, autotuner.Autotuner)]
+    # A knob that was never set is not in the instance; None is what its class says.
+    after[0] = {key: value for key, value in after[0].items() if key in before[0] or value}
+    assert after == before
+
+
+def test_pipelines_can_be_left_in_any_order(rewrite: Path) -> None:
+    first, second = enabled(ON, load=[rewrite], remarks="none"), enabled(OTHER, remarks="none")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert launch() == "sub"
+    second.__exit__(None, None, None)
+    assert launch() == "add"
+    assert knobs.runtime.add_stages_inspection_hook is None
+
+
+def test_preloading_does_not_mix_pipelines(rewrite: Path) -> None:
+    """Specialization data names the in-memory key under which the kernel was recorded."""
+    data: list[str] = []
+
+    def record(*, compile: Any, **rest: Any) -> None:
+        data.append(compile["specialization_data"])
+
+    knobs.runtime.jit_post_compile_hook = record  # type: ignore[assignment]
+    try:
+        launch()
+    finally:
+        knobs.runtime.jit_post_compile_hook = None
+    add_kernel.device_caches.clear()
+    with enabled(ON, load=[rewrite], remarks="none"):
+        assert operation_of(add_kernel.preload(data[0])) == "mul"
+        assert launch() == "mul"
+    assert launch() == "add"
+    add_kernel.device_caches.clear()
+    assert operation_of(add_kernel.preload(data[0])) == "add"
+    assert len(add_kernel.device_caches[0][0]) == 1
+
+
+def test_asynchronous_compilations_stay_with_their_pipeline(rewrite: Path) -> None:
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as executor,
+        _async_compile.AsyncCompileMode(executor),
+    ):
+        kernels = [add_kernel.warmup(Pointer(), Pointer(), BLOCK=128, grid=(1,))]
+        with enabled(ON, load=[rewrite], remarks="none"):
+            kernels.append(add_kernel.warmup(Pointer(), Pointer(), BLOCK=128, grid=(1,)))
+        kernels.append(add_kernel.warmup(Pointer(), Pointer(), BLOCK=128, grid=(1,)))
+        results = [operation_of(kernel.result()) for kernel in kernels]
+    assert results == ["add", "mul", "add"]
+
+
+def test_autotuning_is_repeated_per_pipeline(rewrite: Path, tmp_path: Path) -> None:
+    """Timings of one pipeline say nothing about another, in memory and on disk."""
+    benchmarked: list[str] = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        benchmarked.append(launch())
+        return [float(len(benchmarked))] * 3
+
+    def tuned() -> Any:
+        configs = [triton.Config({}, num_warps=warps) for warps in (1, 2)]
+        decorate = triton.autotune(configs, key=[], do_bench=bench, cache_results=True)
+        return decorate(add_kernel)
+
+    def run(tuner: Any) -> list[str]:
+        benchmarked.clear()
+        tuner[(1,)](Pointer(), Pointer(), BLOCK=128)
+        return list(benchmarked)
+
+    tuner = tuned()
+    assert run(tuner) == ["add"] * 2
+    assert run(tuner) == []
+    with enabled(ON, load=[rewrite], remarks="none"):
+        assert run(tuner) == ["mul"] * 2
+        assert run(tuner) == []
+        made_inside = tuned()
+        assert run(made_inside) == []
+    assert run(tuner) == []
+    assert run(made_inside) == []
+    assert run(tuned()) == []
+
+
+def test_the_key_covers_what_changes_the_output(rewrite: Path) -> None:
+    keys = {
+        enabled(text, load=[rewrite]).key.key
+        for text in (ON, OTHER, f"{ON}@start:ttgir", f"{ON},{ON}", f"{ON},{OTHER}", "")
+    }
+    assert len(keys) == 6
+    assert enabled(ON).key == enabled("rewrite-add{to=mulf}").key
+    assert enabled("").key == ("", "")
+    rewrite.write_text(REWRITE_ADD + "# edited\n")
+    assert enabled(ON, load=[rewrite]).key.key not in keys
+
+
+def test_specialization_data_is_json(rewrite: Path) -> None:
+    """What Triton hands to its hooks under a pipeline can still be serialized."""
+    seen: list[str] = []
+
+    def record(*, compile: Any, **rest: Any) -> None:
+        seen.append(compile["specialization_data"])
+
+    knobs.runtime.jit_cache_hook = record  # type: ignore[assignment]
+    try:
+        with enabled(ON, load=[rewrite], remarks="none"):
+            launch()
+    finally:
+        knobs.runtime.jit_cache_hook = None
+    assert json.loads(seen[0])["signature"]["BLOCK"] == "constexpr"

@@ -1,0 +1,168 @@
+"""`fix-dot-wait`: let a wait cover every read of an asynchronous dot's result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilepass.analysis.dot_waits import (
+    DOT,
+    WAIT,
+    DotWaits,
+    UncoveredRead,
+    find_uncovered_reads,
+    pendings_of,
+)
+from tilepass.analysis.structure import dominates
+from tilepass.core.anchor import Anchor
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir import engine
+from tilepass.ir.engine import Module, Operation, ir
+from tilepass.ir.loops import defining_operation, is_inside
+
+
+@dataclass(frozen=True)
+class LowerWait:
+    """Let an existing wait leave fewer dots unfinished."""
+
+    wait: Operation
+    pendings: int
+    read: UncoveredRead
+
+
+@dataclass(frozen=True)
+class InsertWait:
+    """Wait in front of a read; `buffers` are what the awaited dots read from shared memory."""
+
+    read: UncoveredRead
+    buffers: tuple[ir.Value, ...]
+
+
+@register
+class FixDotWait(Pass):
+    """Repair waits that leave a dot unfinished whose result is read next.
+
+    Before:
+        %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
+        %w = ttng.warp_group_dot_wait %d {pendings = 3 : i32}
+        %next = arith.select %last, %zero, %w
+    After:
+        %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
+        %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32}
+        %next = arith.select %last, %zero, %w
+
+    Triton splits a dot with A in registers into pieces along K and waits after each, the last one
+    included, until as many as there are pieces are unfinished less one. Where the loop is flattened
+    its body then reads the accumulator that the last piece may be writing. ptxas notices (C7515)
+    and serializes every wgmma.
+
+    Sound: a wait computes nothing, and waiting for more changes no result. The smallest change is
+    made: where the value read comes from a wait of the same block, that wait's `pendings` are
+    lowered to the number of dots issued after the one that made the value; else a wait is put in
+    front of the read. Adding to an unfinished accumulator by another dot is no read.
+
+    The anchor is the end of the stage: nothing moves operations between the wait and the read any
+    more. Not followed, with a remark: dots that are unfinished at the end of a block of a function
+    with several blocks (early returns).
+    """
+
+    name = "fix-dot-wait"
+    anchor = Anchor.end_of("ttgir")
+    touches = (DOT,)
+
+    def run(self, module: Module, context: PassContext) -> None:
+        for view in module.body.operations:
+            if view.operation.name == "tt.func" and view.operation.regions[0].blocks:
+                _repair(view.operation, context)
+
+
+def _repair(function: Operation, context: PassContext) -> None:
+    while (waits := find_uncovered_reads(function)).reads:
+        lowered = [change for read in waits.reads if (change := _match_wait(read, waits))]
+        if lowered:
+            _lower(lowered, context)
+        else:
+            _insert(_match_place(waits.reads[0]), context)
+    for dot in waits.left_over:
+        context.remarks.missed(
+            dot, "reads of this dot's result behind an early return were not checked"
+        )
+
+
+def _match_wait(read: UncoveredRead, waits: DotWaits) -> LowerWait | None:
+    """The wait of the same block that the value comes from, None if it comes from elsewhere."""
+    wait = defining_operation(read.value)
+    if wait is None or wait.name != WAIT or wait.block != read.operation.block:
+        return None
+    position = ir.OpResult(read.value).result_number
+    return LowerWait(wait, waits.ages[wait, position], read)
+
+
+def _match_place(read: UncoveredRead) -> InsertWait:
+    operands = [operand for dot in read.pending.dots for operand in dot.operands]
+    buffers = [each for each in operands if str(each.type).startswith("!ttg.memdesc")]
+    visible = [each for each in buffers if _visible(each, read.operation)]
+    return InsertWait(read, tuple(_distinct(visible)))
+
+
+def _visible(value: ir.Value, operation: Operation) -> bool:
+    source = defining_operation(value)
+    if source is not None:
+        return dominates(source, operation)
+    owner = ir.BlockArgument(value).owner.owner.operation
+    return any(owner == each for each in _ancestors(operation)) and not is_inside(value, operation)
+
+
+def _ancestors(operation: Operation) -> list[Operation]:
+    found: list[Operation] = []
+    while operation.parent is not None:
+        operation = operation.parent.operation
+        found.append(operation)
+    return found
+
+
+def _distinct(values: list[ir.Value]) -> list[ir.Value]:
+    return list({ir.Value.__hash__(value): value for value in values}.values())
+
+
+def _lower(changes: list[LowerWait], context: PassContext) -> None:
+    for change in changes:
+        old = pendings_of(change.wait)
+        if change.pendings >= old:
+            continue
+        _set_pendings(change.wait, change.pendings)
+        context.remarks.passed(
+            change.wait,
+            f"wait for all but {change.pendings} dots instead of {old}: "
+            f"{change.read.operation.name} reads what the last may be writing",
+        )
+
+
+def _insert(change: InsertWait, context: PassContext) -> None:
+    read, value = change.read, change.read.value
+    operands = [value, *change.buffers]
+    wait = Operation.create(
+        WAIT,
+        results=[operand.type for operand in operands],
+        operands=operands,
+        attributes={"pendings": _pendings(read.pending.age, read.operation)},
+        loc=read.operation.location,
+        ip=ir.InsertionPoint(read.operation),
+    )
+    for use in list(value.uses):
+        user = use.owner.operation
+        if user != wait and (user == read.operation or dominates(wait, user)):
+            user.operands[use.operand_number] = wait.results[0]
+    context.remarks.passed(
+        read.operation,
+        f"inserted a wait for all but {read.pending.age} dots in front of "
+        f"{read.operation.name}, which reads what a dot may be writing",
+    )
+
+
+def _set_pendings(wait: Operation, pendings: int) -> None:
+    wait.attributes["pendings"] = _pendings(pendings, wait)
+
+
+def _pendings(count: int, operation: engine.Operation) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32, operation.context), count)

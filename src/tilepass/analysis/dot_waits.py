@@ -1,0 +1,202 @@
+"""Which reads of an asynchronous dot's result are not covered by a wait.
+
+`ttng.warp_group_dot {isAsync}` returns before its result is there (one wgmma commit group);
+`ttng.warp_group_dot_wait {pendings = n}` waits until at most the last n such dots are unfinished. A
+dot after which k others were issued is finished behind a wait if k >= n. The analysis carries k,
+the age, along with every value: through loops, conditions and the values that they carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilepass.ir.engine import Operation, ir
+from tilepass.ir.loops import FOR, Loop
+
+DOT = "ttng.warp_group_dot"
+WAIT = "ttng.warp_group_dot_wait"
+# Position of the accumulator: the next dot may add to what the last one has not finished.
+_ACCUMULATOR = 2
+# No wait leaves as many dots unfinished; ages above make no difference, and loops come to an end.
+_OLDEST = 64
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A value that a dot may still be writing: the least number of dots issued after that one,
+    over all ways that lead here, and the dots it may come from."""
+
+    age: int
+    dots: frozenset[Operation]
+
+
+@dataclass(frozen=True)
+class UncoveredRead:
+    """`operation` reads its operand `position` while a dot may be writing it."""
+
+    operation: Operation
+    position: int
+    pending: Pending
+
+    @property
+    def value(self) -> ir.Value:
+        """What is read."""
+        return self.operation.operands[self.position]
+
+
+_State = dict[int, Pending]
+
+
+@dataclass
+class DotWaits:
+    """The result of `find_uncovered_reads`. `ages` holds, for every wait and each of its operands,
+    the age in front of the wait."""
+
+    reads: list[UncoveredRead] = field(default_factory=list[UncoveredRead])
+    ages: dict[tuple[Operation, int], int] = field(default_factory=dict[tuple[Operation, int], int])
+    left_over: list[Operation] = field(default_factory=list[Operation])
+    """Dots unfinished at the end of a block of a function that has several: not followed."""
+
+
+def find_uncovered_reads(function: Operation) -> DotWaits:
+    """Analyse a `tt.func`. Reads come in the order of the text, each once."""
+    found = _Analysis()
+    blocks = list(function.regions[0].blocks)
+    for block in blocks:
+        state, _ = found.block(block, {})
+        if len(blocks) > 1:
+            found.result.left_over.extend(dot for each in state.values() for dot in each.dots)
+    found.result.reads = list(found.reads.values())
+    return found.result
+
+
+class _Analysis:
+    """One walk over a function; loops are walked until nothing changes."""
+
+    def __init__(self) -> None:
+        self.result = DotWaits()
+        self.reads: dict[tuple[Operation, int], UncoveredRead] = {}
+
+    def block(self, block: ir.Block, state: _State) -> tuple[_State, list[Pending | None]]:
+        """The state at the end of a block, and that of its terminator's operands."""
+        operations = list(block.operations)
+        for view in operations[:-1]:
+            self._operation(view.operation, state)
+        last = operations[-1].operation
+        if last.name == "tt.return":
+            self._read(last, state)
+        return state, [state.get(_key(operand)) for operand in last.operands]
+
+    def _operation(self, operation: Operation, state: _State) -> None:
+        if operation.name == DOT:
+            self._dot(operation, state)
+        elif operation.name == WAIT:
+            self._wait(operation, state)
+        elif operation.name == FOR:
+            self._for(Loop(operation), state)
+        elif operation.name == "scf.if":
+            self._if(operation, state)
+        else:
+            self._read(operation, state)
+            ends = [self.block(b, dict(state))[0] for r in operation.regions for b in r.blocks]
+            _join(state, *ends)
+
+    def _read(self, operation: Operation, state: _State, but: int = -1) -> None:
+        for position, operand in enumerate(operation.operands):
+            pending = state.get(_key(operand))
+            if pending is not None and position != but:
+                place = operation, position
+                self.reads[place] = UncoveredRead(operation, position, pending)
+
+    def _dot(self, dot: Operation, state: _State) -> None:
+        self._read(dot, state, but=_ACCUMULATOR)
+        asynchronous = dot.attributes.get("isAsync")
+        if not (isinstance(asynchronous, ir.BoolAttr) and asynchronous.value):
+            # Issued and waited for at once, and with it everything issued before.
+            state.clear()
+            return
+        for key, pending in state.items():
+            state[key] = Pending(min(pending.age + 1, _OLDEST), pending.dots)
+        state[_key(dot.results[0])] = Pending(0, frozenset({dot}))
+
+    def _wait(self, wait: Operation, state: _State) -> None:
+        for position, operand in enumerate(wait.operands):
+            if pending := state.get(_key(operand)):
+                self.result.ages[wait, position] = pending.age
+        for key, pending in list(state.items()):
+            if pending.age >= pendings_of(wait):
+                del state[key]
+        _assign(state, wait.results, [state.get(_key(operand)) for operand in wait.operands])
+
+    def _for(self, loop: Loop, state: _State) -> None:
+        for operand in list(loop.operation.operands)[:3]:
+            assert _key(operand) not in state, "a loop bound that a dot computes"
+        arguments = [carried.argument for carried in loop.carried]
+        entering = [state.get(_key(carried.initial)) for carried in loop.carried]
+        header = dict(state)
+        _assign(header, arguments, entering)
+        while True:
+            end, yielded = self.block(loop.body, dict(header))
+            merged = dict(header)
+            _join(merged, end)
+            again = [
+                _either(header.get(_key(argument)), value)
+                for argument, value in zip(arguments, yielded, strict=True)
+            ]
+            _assign(merged, arguments, again)
+            if merged == header:
+                break
+            header = merged
+        _join(state, end)
+        leaving = [_either(one, other) for one, other in zip(entering, yielded, strict=True)]
+        _assign(state, loop.operation.results, leaving)
+
+    def _if(self, operation: Operation, state: _State) -> None:
+        ends: list[_State] = []
+        yielded: list[list[Pending | None]] = []
+        for region in operation.regions:
+            branch = dict(state)
+            if len(region.blocks):
+                branch, values = self.block(region.blocks[0], branch)
+                yielded.append(values)
+            ends.append(branch)
+        state.clear()
+        _join(state, *ends)
+        if len(operation.results):
+            merged = [_either(one, other) for one, other in zip(*yielded, strict=True)]
+            _assign(state, operation.results, merged)
+
+
+def pendings_of(wait: Operation) -> int:
+    """How many dots a wait leaves unfinished."""
+    attribute = wait.attributes["pendings"]
+    assert isinstance(attribute, ir.IntegerAttr)
+    return attribute.value
+
+
+def _key(value: ir.Value) -> int:
+    return ir.Value.__hash__(value)
+
+
+def _either(one: Pending | None, other: Pending | None) -> Pending | None:
+    """What holds where one or the other may."""
+    if one is None or other is None:
+        return one or other
+    return Pending(min(one.age, other.age), one.dots | other.dots)
+
+
+def _join(state: _State, *others: _State) -> None:
+    for other in others:
+        for key, pending in other.items():
+            merged = _either(state.get(key), pending)
+            if merged is not None:
+                state[key] = merged
+
+
+def _assign(state: _State, values: Iterable[ir.Value], pendings: list[Pending | None]) -> None:
+    for value, pending in zip(values, pendings, strict=True):
+        if pending is None:
+            state.pop(_key(value), None)
+        else:
+            state[_key(value)] = pending

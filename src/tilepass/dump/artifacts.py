@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tilepass.core.errors import TilepassError
+from tilepass.dump.tools import Tools, find_tools
 
 BINARY_STAGES = ("cubin", "hsaco")
 
@@ -25,7 +26,8 @@ class Artifacts:
     """One compiled kernel without the compiler's objects.
 
     `texts` maps stages ("ttir", "ttgir", "llir", "ptx" or "amdgcn") to their text; `binary_stage`
-    is "cubin" or "hsaco"; `metadata` is Triton's: target, options, shared memory in bytes.
+    is "cubin" or "hsaco"; `metadata` is Triton's: target, options, shared memory in bytes. `tools`
+    are those of the Triton that compiled it, None for the installed one's.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Artifacts:
     binary: bytes
     texts: Mapping[str, str]
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: Tools | None = None
 
     @property
     def is_nvidia(self) -> bool:
@@ -49,6 +52,13 @@ class Artifacts:
         if isinstance(target, Mapping):
             return str(target["backend"]), target["arch"]  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
         return target.backend, target.arch
+
+    def nvidia_tools(self) -> Tools:
+        """The tools for a cubin. Raises TilepassError for another binary, or without tools."""
+        backend, arch = self.target
+        if backend != "cuda" or not isinstance(arch, int):
+            raise TilepassError(f"kernel '{self.name}': {backend}:{arch} is no CUDA target")
+        return self.tools or find_tools(arch)
 
 
 def artifacts_of(compiled: CompiledKernel) -> Artifacts:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tilepass.core.errors import TilepassError
 from tilepass.dump.artifacts import Artifacts
-from tilepass.dump.tools import as_file, run_tool, tool_path
+from tilepass.dump.tools import Tools, as_file, run_tool
 
 # `/*0150*/  @!P0 BRA ...`: address, an optional guard predicate, the operation.
 _SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M)
@@ -22,7 +22,7 @@ def listing(artifacts: Artifacts) -> str:
     made is the listing. Raises TilepassError where neither is to be had.
     """
     if artifacts.is_nvidia:
-        return sass(artifacts.binary)
+        return sass(artifacts.binary, artifacts.nvidia_tools())
     if "amdgcn" in artifacts.texts:
         return artifacts.texts["amdgcn"]
     raise TilepassError(
@@ -31,10 +31,10 @@ def listing(artifacts: Artifacts) -> str:
     )
 
 
-def sass(cubin: bytes) -> str:
+def sass(cubin: bytes, tools: Tools) -> str:
     """SASS of all functions of a cubin, with `//## File` lines. Raises TilepassError."""
     with as_file(cubin, ".cubin") as path:
-        return run_tool([tool_path("nvdisasm"), "--print-code", "-g", path]).stdout
+        return run_tool([tools.nvdisasm, "--print-code", "-g", path]).stdout
 
 
 def count_instructions(code: str, nvidia: bool) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ from tilepass.dump.artifacts import Artifacts, CompiledKernel, artifacts_of, rea
 from tilepass.dump.disassemble import count_instructions, listing
 from tilepass.dump.elf import code_hash
 from tilepass.dump.ptxas import run_ptxas
-from tilepass.dump.tools import as_file, run_tool, tool_path
+from tilepass.dump.tools import as_file, run_tool
 
 # Families that the summary shows: title -> operations that belong to it. sm_90's warp-group MMAs
 # are HGMMA (16 bit), QGMMA (fp8), IGMMA; sm_100's are UTCHMMA, UTCQMMA, UTCOMMA, ...
@@ -128,10 +128,7 @@ def kernel_figures(kernel: CompiledKernel | Artifacts | Path) -> KernelFigures:
 def _nvidia(kernel: Artifacts) -> KernelFigures:
     if "ptx" not in kernel.texts:
         raise TilepassError(f"kernel '{kernel.name}': its PTX is needed to find its spills")
-    _, arch = kernel.target
-    if not isinstance(arch, int):
-        raise TilepassError(f"kernel '{kernel.name}': '{arch}' is no CUDA architecture")
-    report = run_ptxas(kernel.texts["ptx"], arch, kernel.metadata)
+    report = run_ptxas(kernel.texts["ptx"], kernel.nvidia_tools(), kernel.metadata)
     registers, stack, shared = _resources(kernel)
     return KernelFigures(
         name=kernel.name,
@@ -154,7 +151,7 @@ def _nvidia(kernel: Artifacts) -> KernelFigures:
 def _resources(kernel: Artifacts) -> tuple[int, int, int]:
     """Registers, stack bytes, static shared bytes of the entry, from the binary itself."""
     with as_file(kernel.binary, ".cubin") as path:
-        text = run_tool([tool_path("cuobjdump"), "--dump-resource-usage", path]).stdout
+        text = run_tool([kernel.nvidia_tools().cuobjdump, "--dump-resource-usage", path]).stdout
     found = {name: (int(r), int(k), int(s)) for name, r, k, s in _RESOURCES.findall(text)}
     if kernel.name not in found:
         raise TilepassError(

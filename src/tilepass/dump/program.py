@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from tilepass.core.errors import TilepassError
 
@@ -23,7 +24,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> int:
         program = subprocess.Popen(command, env=dict(environment))
     except OSError as error:
         raise TilepassError(f"cannot run '{command[0]}': {error.strerror}") from error
-    with _forwarding(program):
+    with _terminated_with(program):
         status = _wait(program)
     return 128 - status if status < 0 else status
 
@@ -44,16 +45,11 @@ def _wait(program: subprocess.Popen[bytes]) -> int:
         return program.wait()
 
 
-class _forwarding:  # noqa: N801 - reads as a statement
-    """While it lasts, SIGTERM goes to the program instead of ending this process."""
-
-    def __init__(self, program: subprocess.Popen[bytes]) -> None:
-        self._program = program
-
-    def __enter__(self) -> None:
-        self._previous = signal.signal(
-            signal.SIGTERM, lambda number, frame: self._program.send_signal(number)
-        )
-
-    def __exit__(self, *exception: object) -> None:
-        signal.signal(signal.SIGTERM, self._previous)
+@contextmanager
+def _terminated_with(program: subprocess.Popen[bytes]) -> Generator[None]:
+    """SIGTERM goes to the program instead of ending this process."""
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: program.send_signal(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.core.errors import TilepassError
-from tilepass.dump.tools import as_file, gpu_name, ptxas_path, run_tool
+from tilepass.dump.tools import Tools, as_file, run_tool
 
 _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
@@ -40,8 +40,8 @@ class PtxasReport:
         return any("serialized" in message for message in self.messages)
 
 
-def run_ptxas(ptx: str, arch: int, metadata: Mapping[str, Any]) -> PtxasReport:
-    """Assemble `ptx` for `arch` (90 for sm_90) as Triton did with the options in its metadata.
+def run_ptxas(ptx: str, tools: Tools, metadata: Mapping[str, Any]) -> PtxasReport:
+    """Assemble `ptx` as Triton did with the options in its metadata.
 
     Registers may be numbered otherwise than in Triton's own binary: for some inputs ptxas itself
     gives different code from run to run. Raises TilepassError where ptxas fails.
@@ -50,8 +50,8 @@ def run_ptxas(ptx: str, arch: int, metadata: Mapping[str, Any]) -> PtxasReport:
     os.close(descriptor)
     try:
         with as_file(ptx.encode(), ".ptx") as source:
-            command = [ptxas_path(arch), *_options(metadata), "-v"]
-            log = run_tool([*command, f"--gpu-name={gpu_name(arch)}", source, "-o", output])
+            command = [tools.ptxas, *_options(metadata), "-v"]
+            log = run_tool([*command, f"--gpu-name={tools.gpu_name}", source, "-o", output])
         cubin = Path(output).read_bytes()
     finally:
         os.unlink(output)

@@ -32,6 +32,7 @@ from tilepass.dump.steps import (
     write_compilation,
 )
 from tilepass.dump.store import DumpError, new_folder, write_file
+from tilepass.dump.tools import find_tools
 
 # The passes of this stage work on MLIR, its result is LLVM IR.
 _LLVM_STAGE = "llir"
@@ -160,6 +161,7 @@ class Recorder:
             compiler=self._compiler,
             pipeline=self._pipeline,
             options=compilation.options,
+            tools=_tools(target),
         )
         kernel = _KernelRecorder(folder, self._options)
         source, runs = self._earlier or (source, ())
@@ -262,6 +264,13 @@ class _KernelRecorder:
 
     def _shown(self, text: str) -> str:
         return text if self.options.locations else without_locations(text)
+
+
+def _tools(target: Target) -> dict[str, str] | None:
+    """The tools of this process's Triton: the one that reads the dump may have another."""
+    if target.backend != "cuda" or not isinstance(target.arch, int):
+        return None
+    return asdict(find_tools(target.arch))
 
 
 def _slug(name: str) -> str:

@@ -22,6 +22,7 @@ from tilepass.dump.steps import (
     read_steps,
 )
 from tilepass.dump.store import write_file
+from tilepass.dump.tools import Tools
 
 FIGURES_FILE = "figures.json"
 _SHARED = re.compile(r"\bttg\.shared\"? = (\d+) : i32")
@@ -117,7 +118,8 @@ def _artifacts(
         "shared": _shared_bytes(folder, steps),
     }
     content = (folder / binary.file).read_bytes()
-    return Artifacts(record.kernel, binary.stage, content, texts, metadata)
+    tools = Tools(**record.tools) if record.tools else None
+    return Artifacts(record.kernel, binary.stage, content, texts, metadata, tools)
 
 
 def _shared_bytes(folder: Path, steps: tuple[Step, ...]) -> int | None:

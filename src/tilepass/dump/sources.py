@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.activate import enabled
-from tilepass.core.errors import TilepassError
+from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.recorder import PassRun, Recorder, Said
@@ -42,9 +43,21 @@ def compile_workload(
         workload.compile(config, _gpu_target(target))
 
 
+def default_target() -> Target:
+    """The GPU that is there; without one, sm_90, which is said."""
+    runtime: Any = importlib.import_module("triton.runtime")
+    try:
+        found = runtime.driver.active.get_current_target()
+    except RuntimeError:
+        print("no GPU here: compiling for cuda:90 (see --target)", file=sys.stderr)
+        return Target("cuda", 90)
+    return Target(found.backend, found.arch, found.warp_size)
+
+
 def compile_file(
     path: Path,
     target: Target | None,
+    settings: Mapping[str, str],
     pipeline: str,
     load: Sequence[str],
     recorder: Recorder,
@@ -52,8 +65,8 @@ def compile_file(
     """Compile a .ttir or .ttgir file from the stage after its own.
 
     Passes at the start or the end of the file's own stage run on it first. `target` may be None
-    where the module names one. Raises TilepassError, with the place in the file where it does not
-    parse.
+    where the module names one; `settings` are Triton's compile options. Raises TilepassError, with
+    the place in the file where it does not parse.
     """
     from tilepass.frontends.triton import bridge
 
@@ -61,6 +74,7 @@ def compile_file(
     stage = path.suffix.removeprefix(".")
     module = bridge.load(text, str(path))
     target = target or _target_of(text, path)
+    options = _compile_options(target, settings)
     first, rest = _split(place_passes(pipeline, load), stage)
     if first:
         module = _run_first(module, first, target, stage, recorder)
@@ -68,7 +82,7 @@ def compile_file(
         source = Path(folder, path.name)
         source.write_text(module.str(), encoding="utf-8")
         with _compiling(str(path)), enabled(",".join(map(str, rest)), observers=[recorder]):
-            _triton().compile(str(source), target=_gpu_target(target))
+            _triton().compile(str(source), target=_gpu_target(target), options=options)
 
 
 def _read(path: Path) -> str:
@@ -87,6 +101,33 @@ def _target_of(text: str, path: Path) -> Target:
     if found is None:
         raise TilepassError(f"{path}: the module names no target: give --target (cuda:90)")
     return Target.parse(found[1])
+
+
+def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Compile options from text, of the types of their defaults. Raises TilepassError."""
+    compiler: Any = importlib.import_module("triton.compiler.compiler")
+    parsed: Any = compiler.make_backend(_gpu_target(target)).parse_options({})
+    defaults: dict[str, Any] = parsed.__dict__
+    options: dict[str, Any] = {}
+    for name, text in settings.items():
+        if name not in defaults:
+            raise TilepassError(
+                f"--config {name}={text}: {target} has no compile option '{name}'"
+                f"{nearest(name, defaults)}"
+            )
+        options[name] = _value(name, text, defaults[name])
+    return options
+
+
+def _value(name: str, text: str, default: Any) -> Any:
+    if isinstance(default, bool) and text.lower() in ("true", "false", "1", "0"):
+        return text.lower() in ("true", "1")
+    if isinstance(default, str):
+        return text
+    try:
+        return int(text)
+    except ValueError as error:
+        raise TilepassError(f"--config {name}={text}: expected an integer") from error
 
 
 def _split(passes: Sequence[Placed], stage: str) -> tuple[list[Placed], list[Placed]]:

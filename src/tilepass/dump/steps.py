@@ -43,7 +43,10 @@ class Step:
 
 @dataclass(frozen=True)
 class CompilationRecord:
-    """What was compiled: the cache key that Triton hashed to, the target, the options."""
+    """What was compiled: the cache key that Triton hashed to, the target, the options.
+
+    `tools` are those of the compiling Triton (fields of dump.tools.Tools), None on AMD.
+    """
 
     kernel: str
     key: str
@@ -53,6 +56,7 @@ class CompilationRecord:
     compiler: str
     pipeline: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: Mapping[str, str] | None = None
 
     @property
     def target(self) -> str:

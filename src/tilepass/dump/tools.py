@@ -8,28 +8,37 @@ import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tilepass.core.errors import TilepassError
 
 
-def tool_path(tool: Literal["nvdisasm", "cuobjdump"]) -> str:
-    """Where Triton finds the tool (TRITON_NVDISASM_PATH and its like win). Raises TilepassError."""
+@dataclass(frozen=True)
+class Tools:
+    """Paths of the tools with which Triton compiles for one architecture, and ptxas's name of it
+    (`sm_90a`)."""
+
+    ptxas: str
+    nvdisasm: str
+    cuobjdump: str
+    gpu_name: str
+
+
+def find_tools(arch: int) -> Tools:
+    """The tools of the installed Triton for `arch` (90 for sm_90): wheels hold two ptxas.
+
+    TRITON_PTXAS_PATH and its like win. Raises TilepassError where one is missing.
+    """
+    backend: Any = importlib.import_module("triton.backends.nvidia.compiler")
     knobs: Any = importlib.import_module("triton.knobs")
-    return _path(getattr(knobs.nvidia, tool), tool)
-
-
-def ptxas_path(arch: int) -> str:
-    """The ptxas that Triton uses for `arch` (90 for sm_90): wheels hold two."""
-    backend: Any = importlib.import_module("triton.backends.nvidia.compiler")
-    return _path(backend.get_ptxas(arch), "ptxas")
-
-
-def gpu_name(arch: int) -> str:
-    """What Triton passes to ptxas as `--gpu-name`, e.g. `sm_90a` for 90."""
-    backend: Any = importlib.import_module("triton.backends.nvidia.compiler")
-    return backend.sm_arch_from_capability(arch)
+    return Tools(
+        ptxas=_path(backend.get_ptxas(arch), "ptxas"),
+        nvdisasm=_path(knobs.nvidia.nvdisasm, "nvdisasm"),
+        cuobjdump=_path(knobs.nvidia.cuobjdump, "cuobjdump"),
+        gpu_name=backend.sm_arch_from_capability(arch),
+    )
 
 
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

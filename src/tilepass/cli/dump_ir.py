@@ -1,0 +1,183 @@
+"""`tilepass dump-ir`: the IR after every stage and pass of a kernel, a program or an IR file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
+
+if TYPE_CHECKING:
+    from tilepass.dump.recorder import RecorderOptions
+    from tilepass.dump.report import KernelReport
+
+_EPILOG = """\
+WHAT is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), or a .ttir or .ttgir file,
+which goes through the stages after its own. A program is given after `--`; the processes that it
+starts are included, and kernels that are in a cache are compiled again to be dumped.
+
+Every kernel and specialization gets a folder with numbered files: the IR after each pass, a .diff
+where the pass changed it, PTX, SASS, figures.json, and index.html, which shows all of it.
+
+Exit status: that of the program if it fails; 1 for an error, or where no kernel was compiled.
+
+examples:
+  tilepass dump-ir persistent-matmul --target cuda:90 -p 'flatten-loops{mode=on}'
+  tilepass dump-ir kernel.ttgir --only-changed -o dump
+  tilepass dump-ir -o dump -- python app.py --size 4096
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point; returns the exit status. Raises TilepassError."""
+    own, command = _split_command(arguments)
+    parser = _parser()
+    options = parser.parse_args(own)
+    if (options.what is None) == (not command):
+        parser.error("give either a kernel or file, or a program after --")
+    folder = _new_dump(Path(options.output))
+    from tilepass.dump.recorder import RecorderOptions
+
+    recorder_options = RecorderOptions(
+        folder, options.only_changed, options.locations, _pattern(options.kernel)
+    )
+    if command:
+        return _dump_program(command, options, recorder_options)
+    return _dump_compilation(options, recorder_options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilepass dump-ir",
+        usage="tilepass dump-ir WHAT [options]\n       tilepass dump-ir [options] -- PROGRAM ...",
+        description=__doc__,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("what", nargs="?", metavar="WHAT", help="a kernel's name or an IR file")
+    add("-p", "--pipeline", default="", metavar="PIPELINE", help="passes to run (none)")
+    add("-o", "--output", default="tilepass-dump", metavar="DIR",
+        help="a folder that is new or empty (tilepass-dump)")  # fmt: skip
+    add("--target", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ... (an IR file's own)")
+    add("--config", metavar="NAME=VALUE", action="append", default=[],
+        help="option of a kernel of tilepass, compile option of a file; repeatable")  # fmt: skip
+    add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
+    add("--only-changed", action="store_true", help="leave out the IR after passes without effect")
+    add("--locations", action="store_true", help="keep source locations in the IR")
+    add("--kernel", metavar="REGEX", default="", help="of a program, the kernels to dump (all)")
+    add("--no-html", action="store_true", help="write no pages")
+    return parser
+
+
+def _split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def _new_dump(folder: Path) -> Path:
+    """The folder, made if need be. Raises TilepassError where it holds something already."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise TilepassError(f"{folder} is not empty: give another folder with -o")
+    except OSError as error:
+        raise TilepassError(f"cannot write to the folder {folder}: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise TilepassError(f"cannot write to the folder {folder}: Permission denied")
+    return folder.resolve()
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise TilepassError(f"--kernel {text}: {error}") from error
+
+
+def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOptions) -> int:
+    from tilepass.dump.recorder import Recorder
+    from tilepass.dump.sources import compile_file, compile_workload, default_target
+    from tilepass.frontends.triton.versions import triton_version
+
+    recorder = Recorder(recorder_options, compiler=str(triton_version()), pipeline=options.pipeline)
+    passes = (options.pipeline, options.load, recorder)
+    target = Target.parse(options.target) if options.target else None
+    settings = dict(map(_setting, options.config))
+    try:
+        if _is_file(options.what):
+            compile_file(Path(options.what), target, settings, *passes)
+        else:
+            compile_workload(options.what, target or default_target(), settings, *passes)
+    finally:
+        # What was recorded before an error shows where it came from.
+        _finish(recorder_options.folder, options.no_html)
+    return 0
+
+
+def _dump_program(
+    command: list[str], options: argparse.Namespace, recorder_options: RecorderOptions
+) -> int:
+    from tilepass._startup import DUMP
+    from tilepass.cli.run import program_environment
+    from tilepass.dump.environment import EMPTY_PIPELINE, VARIABLES, encode
+    from tilepass.dump.program import run_program
+    from tilepass.frontends.placed import place_passes
+
+    place_passes(options.pipeline, options.load)
+    environment = program_environment(
+        os.environ, options.pipeline or EMPTY_PIPELINE, options.load, "missed"
+    )
+    environment |= {**VARIABLES, DUMP: encode(recorder_options)}
+    status = run_program(command, environment)
+    folder = recorder_options.folder
+    reports = _finish(folder, options.no_html)
+    if status:
+        print(f"error: {command[0]} ended with exit status {status}", file=sys.stderr)
+        return status
+    if not reports:
+        raise TilepassError(f"{' '.join(command)} compiled no kernel{_but_which(options.kernel)}")
+    incomplete = [report.name for report in reports if report.figures is None]
+    if incomplete:
+        raise TilepassError(f"the dump is incomplete: {', '.join(incomplete)}")
+    return 0
+
+
+def _finish(folder: Path, no_html: bool) -> list[KernelReport]:
+    """Complete the dump and say what is in it."""
+    from tilepass.dump.report import finish_dump
+
+    reports = finish_dump(folder)
+    for report in reports:
+        print(report.summary())
+        print(f"  {report.folder}")
+    if reports and not no_html:
+        from tilepass.dump.html import write_pages
+
+        print(f"page: {write_pages(folder, reports)}")
+    return reports
+
+
+def _is_file(what: str) -> bool:
+    if what.endswith(".py"):
+        raise TilepassError(f"{what} is a program: tilepass dump-ir -- python {what}")
+    return bool(Path(what).suffix) or os.sep in what
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise TilepassError(f"--config {text}: expected NAME=VALUE")
+    return name, value
+
+
+def _but_which(pattern: str) -> str:
+    return f" whose name matches '{pattern}'" if pattern else ""

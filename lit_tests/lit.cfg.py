@@ -1,7 +1,7 @@
 """lit configuration: `PYTHON -m lit lit_tests` tests the tilepass and Triton installed for PYTHON.
 
-Substitutions: `%python`, `%filecheck`. `tilepass` and `tilepass-opt` come from the environment
-under test.
+Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for `--load`. `tilepass`
+and `tilepass-opt` come from the environment under test.
 Features: `triton-3.6` (the installed minor version), `triton-3.7+` (that version or a later one),
 `ptxas`, `nvdisasm`, `torch`, `gpu`.
 Parameters: `--param gpu=required` makes a missing GPU an error, for machines that must have one.
@@ -75,6 +75,7 @@ config.available_features |= features()
 
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%filecheck", f"{sys.executable} -m filecheck"))
+config.substitutions.append(("%test_passes", str(HERE / "Inputs" / "test_passes.py")))
 
 # A user's settings must not reach the tests, nor the tests a user's caches.
 for name in list(config.environment):

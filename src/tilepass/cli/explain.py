@@ -23,6 +23,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.what == "-" or suffix in subjects.IR_SUFFIXES:
         account = subjects.explain_file(options.what, options.pipeline, target)
     elif suffix == ".py":
+        if target:
+            raise OptionError("--target: a program compiles for the GPU that it runs on")
         account = subjects.explain_program(options.what, options.arguments, options.pipeline)
     else:
         fields = dict(map(_field, options.arguments))

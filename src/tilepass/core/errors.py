@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -41,6 +40,9 @@ class UnsupportedVersionError(TilepassError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'a' or 'b'?`, or an empty string where nothing is close."""
+    # Here and not above: every command imports this module, and few need it.
+    import difflib
+
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     if not close:
         return ""

@@ -7,8 +7,9 @@ import runpy
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from tilepass.core.errors import TilepassError
@@ -66,12 +67,14 @@ def explain_program(file: str, arguments: Sequence[str], pipeline: str) -> Accou
 
 
 def _run_program(file: str, arguments: Sequence[str]) -> None:
+    if not Path(file).is_file():
+        raise TilepassError(f"{file}: no such file")
     previous = sys.argv
     sys.argv = [file, *arguments]
     try:
-        runpy.run_path(file, run_name="__main__")
-    except FileNotFoundError as error:
-        raise TilepassError(f"{error.filename}: {error.strerror}") from error
+        # Standard output is for the account.
+        with redirect_stdout(sys.stderr):
+            runpy.run_path(file, run_name="__main__")
     except SystemExit as error:
         if error.code not in (None, 0):
             raise TilepassError(f"{file} exited with {error.code}") from error

@@ -9,7 +9,7 @@ from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
 from tilepass.opt.options import parse_target
 from tilepass.opt.steps import Step
-from tilepass.opt.work import Work
+from tilepass.opt.work import Work, without_comments
 
 _MODULE_TARGET = re.compile(r'"?ttg\.target"?\s*=\s*"([^"]*)"')
 
@@ -24,7 +24,7 @@ def make_context(
 
 def target_of_module(text: str) -> Target | None:
     """The target that a TTGIR module names. Raises TilepassError for one of another form."""
-    match = _MODULE_TARGET.search(text)
+    match = _MODULE_TARGET.search(without_comments(text))
     return parse_target(match[1], "ttg.target") if match else None
 
 

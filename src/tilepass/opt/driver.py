@@ -11,6 +11,7 @@ from tilepass.core.registry import load_file
 from tilepass.core.remarks import Remark
 from tilepass.opt.contexts import make_context, target_of_module
 from tilepass.opt.ir_printing import IrPrinter, check_pass_names
+from tilepass.opt.light_triton import load_libtriton
 from tilepass.opt.log import Log
 from tilepass.opt.options import OptOptions
 from tilepass.opt.source import SPLIT_MARKER, Part, read_source, split
@@ -33,6 +34,7 @@ def run(options: OptOptions) -> int:
         print(list_passes())
         return 0
     source = read_source(options.file or "-")
+    load_libtriton()
     steps = resolve(options.pipeline, options.target)
     check_pass_names(options.ir_printing, [step.name for step in steps])
     parts = [source]

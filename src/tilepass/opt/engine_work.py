@@ -13,7 +13,7 @@ from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
-from tilepass.opt.work import Form, with_file_name
+from tilepass.opt.work import Form, is_cute, with_file_name
 
 _DISTRIBUTION = "nvidia-cutlass-dsl"
 
@@ -22,6 +22,7 @@ class EngineWork:
     """A `Work` that takes tilepass's own passes only."""
 
     def __init__(self, part: Part) -> None:
+        self._flags = () if is_cute(part.text) else ("--allow-unregistered-dialect",)
         self.compiler = CompilerVersion(_DISTRIBUTION, parse_version(version(_DISTRIBUTION)))
         module = engine.parse("\n" * (part.first_line - 1) + part.text, part.file)
         # The engine calls a text in memory "-".
@@ -36,7 +37,8 @@ class EngineWork:
             )
         before = self.text("generic", debug_info=True)
         if reason := checked_run(step, self._module, context):
-            raise PassFailure(Failure([step], context, before, reason).message)
+            failure = Failure([step], context, before, reason, self._flags)
+            raise PassFailure(failure.message)
         return []
 
     def operation_names(self) -> set[str]:

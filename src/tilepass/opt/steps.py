@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tilepass.core.errors import AnchorError, UnknownPassError, nearest
 from tilepass.core.pass_base import Pass, Target
 from tilepass.core.pipeline_spec import Pipeline, PipelineItem
-from tilepass.core.registry import instantiate, pass_names
+from tilepass.core.registry import instantiate, is_at_hand, pass_names
 
 if TYPE_CHECKING:
     from tilepass.frontends.triton.run_builtin import BuiltinRun
@@ -23,25 +23,26 @@ def resolve(pipeline: Pipeline, target: Target | None) -> list[Step]:
 
     Raises UnknownPassError, OptionError, AnchorError.
     """
-    own = set(pass_names())
-    return [_resolve(item, target, own) for item in pipeline]
+    return [_resolve(item, target) for item in pipeline]
 
 
-def _resolve(item: PipelineItem, target: Target | None, own: set[str]) -> Step:
+def _resolve(item: PipelineItem, target: Target | None) -> Step:
     if item.anchor:
         raise AnchorError(
             f"'{item}': tilepass-opt runs passes in the order in which they are written; "
             f"leave out '@{item.anchor}', which is for compilations"
         )
-    if item.name in own:
+    if is_at_hand(item.name):
         return instantiate(item)
     # Here and not above: they load Triton.
     from tilepass.frontends.triton.builtin_passes import discover
     from tilepass.frontends.triton.run_builtin import BuiltinRun
 
     builtin = discover().get(item.name)
+    if builtin is None and item.name in pass_names():
+        return instantiate(item)
     if builtin is None:
-        known = [*own, *discover()]
+        known = [*pass_names(), *discover()]
         raise UnknownPassError(
             f"unknown pass '{item.name}'{nearest(item.name, known)} (--list-passes lists all)"
         )

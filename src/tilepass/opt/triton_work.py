@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilepass.core.diagnostics import Diagnostic
-from tilepass.core.pass_base import PassContext
+from tilepass.core.pass_base import CompilerVersion, PassContext
 from tilepass.frontends.triton import modules
 from tilepass.frontends.triton.run_builtin import BuiltinRun
 from tilepass.frontends.triton.versions import triton_version
@@ -16,8 +16,12 @@ class TritonWork:
     """A `Work` that takes Triton's passes as well as tilepass's own."""
 
     def __init__(self, part: Part) -> None:
-        self.compiler = triton_version()
         self._module = modules.load(part.text, part.file, first_line=part.first_line)
+
+    @property
+    def compiler(self) -> CompilerVersion:
+        """The installed Triton."""
+        return triton_version()
 
     def run(self, step: Step, context: PassContext) -> list[Diagnostic]:
         """As `Work.run`."""

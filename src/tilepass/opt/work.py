@@ -22,9 +22,12 @@ _IMPLICIT_LOCATION = re.compile(r'(?<=loc\()"-"(?=:\d+:\d+\))')
 
 
 class Work(Protocol):
-    """A module that passes run on; `compiler` is the one whose IR it is."""
+    """A module that passes run on."""
 
-    compiler: CompilerVersion
+    @property
+    def compiler(self) -> CompilerVersion:
+        """The compiler whose IR it is."""
+        ...
 
     def run(self, step: Step, context: PassContext) -> list[Diagnostic]:
         """Run one pass; returns the diagnostics that it emitted besides its remarks.
@@ -54,9 +57,14 @@ def open_work(part: Part, *, allow_unregistered_dialect: bool) -> Work:
     return TritonWork(part)
 
 
+def without_comments(text: str) -> str:
+    """The text without what follows `//`; for searching, as strings may lose their end."""
+    return _COMMENT.sub("", text)
+
+
 def is_cute(text: str) -> bool:
     """Whether a module holds names of CuTe's dialects and none of Triton's."""
-    code = _COMMENT.sub("", text)
+    code = without_comments(text)
     return bool(_CUTE_NAME.search(code)) and not _TRITON_NAME.search(code)
 
 

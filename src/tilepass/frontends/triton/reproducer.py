@@ -23,12 +23,16 @@ class Replayable(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """The last of `passes` failed; `module_text` is the module before the first of them."""
+    """The last of `passes` failed; `module_text` is the module before the first of them.
+
+    `flags` are those that `tilepass-opt` needs besides to read the module.
+    """
 
     passes: Sequence[Pass | Replayable]
     context: PassContext
     module_text: str
     reason: str
+    flags: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -57,7 +61,7 @@ def write_reproducer(failure: Failure) -> str:
 
 
 def _command(failure: Failure, file: str) -> str:
-    words = ["tilepass-opt", file]
+    words = ["tilepass-opt", file, *failure.flags]
     if failure.context.target:
         words += ["--target", str(failure.context.target)]
     words += ["-p", shlex.quote(",".join(map(str, failure.passes)))]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
 from tilepass.core.errors import UnsupportedVersionError
 from tilepass.core.pass_base import CompilerVersion
 
 OLDEST, BELOW = (3, 6), (3, 10)
+_VERSION = re.compile(r"^__version__ = ['\"]([^'\"]+)['\"]", re.MULTILINE)
 SUPPORTED = ">= 3.6, < 3.10"
 
 
@@ -25,13 +27,16 @@ def triton_version() -> CompilerVersion:
 
     Raises UnsupportedVersionError where there is none or it is outside the supported range.
     """
-    try:
-        text = version("triton")
-    except PackageNotFoundError as error:
+    spec = find_spec("triton")
+    if spec is None or spec.origin is None:
         raise UnsupportedVersionError(
             f"Triton is not installed in this Python (tilepass needs triton {SUPPORTED})"
-        ) from error
-    return check_version(text)
+        )
+    # The package's metadata say the same, but reading them takes 40 ms, a third of tilepass-opt.
+    match = _VERSION.search(Path(spec.origin).read_text(encoding="utf-8"))
+    if match is None:
+        raise UnsupportedVersionError(f"{spec.origin} does not say which version it is")
+    return check_version(match[1])
 
 
 def check_version(text: str) -> CompilerVersion:

@@ -53,6 +53,7 @@ def write_files(tree: Path) -> list[Path]:
         if found := re.search(r"file=(\S+)", attributes):
             path = tree / found[1]
             assert not path.exists(), f"{found[1]} is in the repository: choose another example"
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             written.append(path)
     return written

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -137,8 +136,7 @@ def test_wheel_from_source_distribution_is_the_same(
     tree: Path, wheel: Path, tmp_path: Path
 ) -> None:
     sdist = build(tree, "build_sdist", tmp_path / "sdist")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(sdist, tmp_path)
     extracted = tmp_path / sdist.name.removesuffix(".tar.gz")
     rebuilt = build(extracted, "build_wheel", tmp_path / "wheel")
     assert wheel_contents(rebuilt).keys() == wheel_contents(wheel).keys()

@@ -7,6 +7,7 @@ import traceback
 from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.ir import engine
+from tilepass.ir.guards import guarded
 
 
 def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> str | None:
@@ -15,7 +16,8 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     Raises PassFailure where the pass itself refuses with a TilepassError.
     """
     try:
-        a_pass.run(module, context)
+        with guarded():
+            a_pass.run(module, context)
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "
         raise PassFailure(f"pass '{a_pass.name}':{separator}{error}") from error

@@ -1,0 +1,66 @@
+"""Turning two misuses that crash the process into exceptions, while a pass runs.
+
+The bindings are a thin layer over C++ built without assertions. Erasing an operation whose results
+are still used leaves dangling uses; deleting a property of an operation of an unregistered dialect
+leaves a null attribute. Both crash later, in the verifier or the printer, where no message can be
+given any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from tilepass.ir.engine import ir
+
+_lock = threading.Lock()
+_operation_base: Any = ir.Operation.__mro__[1]
+_attribute_map: Any = ir.OpAttributeMap
+_stock_erase: Any = _operation_base.erase
+_stock_delete: Any = _attribute_map.__delitem__
+_depth = 0
+
+
+@contextmanager
+def guarded() -> Generator[None]:
+    """Inside the block, in all threads, both misuses raise ValueError."""
+    _enter(+1)
+    try:
+        yield
+    finally:
+        _enter(-1)
+
+
+def delete_unchecked(attributes: ir.OpAttributeMap, name: str) -> None:
+    """Delete an attribute without the check."""
+    _stock_delete(attributes, name)
+
+
+def _enter(change: int) -> None:
+    global _depth
+    with _lock:
+        _depth += change
+        _operation_base.erase = _erase if _depth else _stock_erase
+        _attribute_map.__delitem__ = _delete if _depth else _stock_delete
+
+
+def _erase(self: ir.Operation) -> None:
+    operation = self.operation
+    for number, result in enumerate(operation.results):
+        for use in result.uses:
+            raise ValueError(
+                f"erasing '{operation.name}': its result {number} is still used by "
+                f"'{use.owner.operation.name}' (replace the uses or erase the users first)"
+            )
+    _stock_erase(self)
+
+
+def _delete(self: ir.OpAttributeMap, name: str) -> None:
+    if name in self and name not in list(self):
+        raise ValueError(
+            f"deleting attribute '{name}': it is a property of the operation; "
+            "use tilepass.ir.build.remove_attribute"
+        )
+    _stock_delete(self, name)

@@ -33,10 +33,15 @@ FLUSHES_OF_L2 = 2
 
 @dataclass(frozen=True)
 class Graph:
-    """Captured launches, the outputs they write (one tuple per launch), and how many they are."""
+    """Captured launches and the outputs they write (one tuple per launch).
+
+    A replay uses the addresses that were captured. `launchers` owns the memory there, what a
+    launcher allocated for itself (packed weights, partial sums) included.
+    """
 
     graph: Any
     outputs: tuple[Tensors, ...]
+    launchers: tuple[Launcher, ...]
 
     @property
     def launches(self) -> int:
@@ -59,7 +64,7 @@ def capture(launchers: Sequence[Launcher]) -> Graph:
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
         raise TilepassError(f"the launch cannot be captured into a CUDA graph: {reason}") from error
-    return Graph(graph, outputs)
+    return Graph(graph, outputs, tuple(launchers))
 
 
 def l2_bytes() -> int:

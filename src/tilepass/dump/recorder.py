@@ -21,12 +21,12 @@ from tilepass.core.remarks import Remark
 from tilepass.dump.artifacts import BINARY_STAGES
 from tilepass.dump.ir_text import without_locations
 from tilepass.dump.steps import (
+    COMPILATION_FILE,
     MLIR_SUFFIXES,
     CompilationRecord,
     Origin,
     Step,
     append_step,
-    kernel_folders,
     read_compilation,
     read_steps,
     write_compilation,
@@ -150,8 +150,7 @@ class Recorder:
 
     def _begin(self, compilation: CompilationInfo, source: str) -> None:
         target = compilation.target
-        name = f"{_slug(compilation.kernel)}-{target.backend}{target.arch}-{compilation.key[:8]}"
-        folder = new_folder(self._options.folder, name)
+        folder = new_folder(self._options.folder, _folder_name(compilation))
         record = CompilationRecord(
             kernel=compilation.kernel,
             key=compilation.key,
@@ -174,9 +173,10 @@ class Recorder:
 
     def _is_dumped(self, compilation: CompilationInfo) -> bool:
         """Whether this very compilation is already there, finished: another process was first."""
+        pattern = f"{_folder_name(compilation)}*/{COMPILATION_FILE}"
         return any(
-            read_compilation(folder).key == compilation.key and is_finished(folder)
-            for folder in kernel_folders(self._options.folder)
+            read_compilation(file.parent).key == compilation.key and is_finished(file.parent)
+            for file in self._options.folder.glob(pattern)
         )
 
     def _kernel(self) -> _KernelRecorder | None:
@@ -271,6 +271,11 @@ def _tools(target: Target) -> dict[str, str] | None:
     if target.backend != "cuda" or not isinstance(target.arch, int):
         return None
     return asdict(find_tools(target.arch))
+
+
+def _folder_name(compilation: CompilationInfo) -> str:
+    target = compilation.target
+    return f"{_slug(compilation.kernel)}-{target.backend}{target.arch}-{compilation.key[:8]}"
 
 
 def _slug(name: str) -> str:

@@ -78,11 +78,14 @@ class FixDotWait(Pass):
 
 def _repair(function: Operation, context: PassContext) -> None:
     while (waits := find_uncovered_reads(function)).reads:
-        lowered = [change for read in waits.reads if (change := _match_wait(read, waits))]
+        # A wait in the branch that a reset belongs to covers the reset too.
+        waits.reads.sort(key=lambda read: read.is_reset)
+        reads = [read for read in waits.reads if read.is_reset == waits.reads[0].is_reset]
+        lowered = [change for read in reads if (change := _match_wait(read, waits))]
         if lowered:
             _lower(lowered, context)
         else:
-            _insert(_match_place(waits.reads[0]), context)
+            _insert(_match_place(reads[0]), context)
     for dot in waits.left_over:
         context.remarks.missed(
             dot, "reads of this dot's result behind an early return were not checked"

@@ -50,9 +50,7 @@ class StripAssume(Pass):
                 _strip(assumptions, inside, context)
 
 
-def _strip(
-    assumptions: list[Operation], function: list[Operation], context: PassContext
-) -> None:
+def _strip(assumptions: list[Operation], function: list[Operation], context: PassContext) -> None:
     loops = [each for each in function if _SPECIALIZE in each.attributes]
     if reason := _why_not_specialized(loops, function):
         context.remarks.missed(assumptions[0], f"assumptions kept: {reason}")

@@ -4,6 +4,10 @@
 `ttng.warp_group_dot_wait {pendings = n}` waits until at most the last n such dots are unfinished. A
 dot after which k others were issued is finished behind a wait if k >= n. The analysis carries k,
 the age, along with every value: through loops, conditions and the values that they carry.
+
+`%next = arith.select %last, %zero, %v` is how a flattened loop resets its accumulator. With an
+`scf.if %last` of the same block that waits for %v this is no read: LLVM makes the select a value of
+that branch, and on the other way nothing is done to the registers.
 """
 
 from __future__ import annotations
@@ -11,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilepass.ir.engine import Operation, ir
+from tilepass.analysis.structure import users
+from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import FOR, Loop
 
+_SELECT = "arith.select"
 DOT = "ttng.warp_group_dot"
 WAIT = "ttng.warp_group_dot_wait"
+# Position of the operand that a select gives where its condition is false.
+_KEPT = 2
 # Position of the accumulator: the next dot may add to what the last one has not finished.
 _ACCUMULATOR = 2
 # No wait leaves as many dots unfinished; ages above make no difference, and loops come to an end.
@@ -44,6 +52,11 @@ class UncoveredRead:
         """What is read."""
         return self.operation.operands[self.position]
 
+    @property
+    def is_reset(self) -> bool:
+        """Whether the reading operation is a select, which a branch may cover."""
+        return self.operation.name == _SELECT
+
 
 _State = dict[int, Pending]
 
@@ -67,8 +80,26 @@ def find_uncovered_reads(function: Operation) -> DotWaits:
         state, _ = found.block(block, {})
         if len(blocks) > 1:
             found.result.left_over.extend(dot for each in state.values() for dot in each.dots)
-    found.result.reads = list(found.reads.values())
-    return found.result
+    result = found.result
+    result.reads = [read for read in found.reads.values() if not _covered_by_branch(read, result)]
+    return result
+
+
+def _covered_by_branch(read: UncoveredRead, result: DotWaits) -> bool:
+    """Whether a condition of the same block takes the select's first choice and waits there."""
+    select = read.operation
+    if not read.is_reset or read.position != _KEPT:
+        return False
+    waits = [
+        (view.operation, position)
+        for user in users(select.operands[0])
+        if user.name == "scf.if" and user.block == select.block
+        for view in user.regions[0].blocks[0].operations
+        if view.name == WAIT
+        for position, operand in enumerate(view.operands)
+        if same_value(operand, read.value)
+    ]
+    return any(pendings_of(wait) <= result.ages.get((wait, at), -1) for wait, at in waits)
 
 
 class _Analysis:
@@ -97,6 +128,10 @@ class _Analysis:
             self._for(Loop(operation), state)
         elif operation.name == "scf.if":
             self._if(operation, state)
+        elif operation.name == _SELECT:
+            self._read(operation, state)
+            chosen = [state.get(_key(operand)) for operand in operation.operands]
+            _assign(state, operation.results, [_either(chosen[1], chosen[2])])
         else:
             self._read(operation, state)
             ends = [self.block(b, dict(state))[0] for r in operation.regions for b in r.blocks]

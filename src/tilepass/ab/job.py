@@ -66,6 +66,10 @@ class Job:
     force: bool = False
     need_equal_bits: bool = False
 
+    def seed(self, point: int) -> int:
+        """The seed of a point's inputs and launch orders: no two points share one."""
+        return self.plan.seed + point
+
     def __post_init__(self) -> None:
         if len(self.arms) < 2:
             raise TilepassError("a comparison needs two arms (--a and --b)")

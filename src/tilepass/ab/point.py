@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -69,7 +69,7 @@ class PointRunner:
         where = self._job.points[point]
         subject = self._subject
         baseline = subject.configure(where, self._job.arms[0])
-        inputs = subject.make_inputs(where.shape, self._job.plan.seed, baseline)
+        inputs = subject.make_inputs(where.shape, self._job.seed(point), baseline)
         for index in arms:
             arm = self._job.arms[index]
             launcher = subject.launcher(inputs, subject.configure(where, arm))
@@ -83,7 +83,7 @@ class PointRunner:
         job, subject, where = self._job, self._subject, self._job.points[point]
         self._emit(Started(point, "check"))
         configs = [subject.configure(where, arm) for arm in job.arms]
-        inputs = subject.make_inputs(where.shape, job.plan.seed, configs[0])
+        inputs = subject.make_inputs(where.shape, job.seed(point), configs[0])
         expected = subject.reference(inputs)
         ready: list[Prepared] = []
         for index, (arm, config) in enumerate(zip(job.arms, configs, strict=True)):
@@ -104,7 +104,9 @@ class PointRunner:
         timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs)[0])
         graphs = self._timing_graphs(point, timed, inputs, notes)
         self._emit(Started(point, "time"))
-        for batch in measure(CudaDevice(graphs, self._monitor), len(timed) - 1, job.plan):
+        device = CudaDevice(graphs, self._monitor)
+        plan = replace(job.plan, seed=job.seed(point))
+        for batch in measure(device, len(timed) - 1, plan):
             self._emit(sampled(point, batch))
         for prepared in timed:
             self._check_again(prepared, inputs)

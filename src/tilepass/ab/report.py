@@ -152,7 +152,7 @@ class Report:
         samples = self.points[index].samples
         if samples is None or self.points[index].status == "failed":
             return None
-        return summarise(samples, self.job.plan.criteria, self.job.plan.seed)
+        return summarise(samples, self.job.plan.criteria, self.job.seed(index))
 
     def duplicate(self, index: int) -> tuple[Estimate, Verdict] | None:
         """A' against A, or None where nothing was timed."""
@@ -175,7 +175,7 @@ class Report:
             return None
         criteria = self.job.plan.criteria
         ratios = paired_ratios(times, point.slot(arm), point.slot(baseline))
-        measured = estimate(ratios, criteria, self.job.plan.seed)
+        measured = estimate(ratios, criteria, self.job.seed(index))
         return measured, guarded_verdict(measured, duplicate[0], criteria)
 
     def times(self, index: int) -> Floats | None:
@@ -215,6 +215,7 @@ class Report:
         result: dict[str, Any] = {
             "shape": list(where.shape),
             "overrides": dict(where.overrides),
+            "seed": self.job.seed(index),
             "status": point.status,
             "message": point.message,
             "launches_per_sample": point.setup.launches if point.setup else None,

@@ -154,7 +154,7 @@ def need_gpu(required: bool) -> bool:
     if gpu_count() > 0:
         return True
     if required:
-        raise TilepassError("--require-gpu: NVML finds no NVIDIA GPU on this machine")
+        raise TilepassError("no GPU: NVML finds none on this machine, and one is required")
     return False
 
 

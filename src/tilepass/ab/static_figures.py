@@ -72,7 +72,7 @@ def _compile_arm(
             compiled = subject.workload.compile(config, _gpu_target(arch))
             kernels = (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
         else:
-            inputs = subject.make_inputs(point.shape, job.plan.seed, config, device="cpu")
+            inputs = subject.make_inputs(point.shape, job.seed(index), config, device="cpu")
             launcher = subject.launcher(inputs, config)
             with compile_only(arch), log.launches() as launched:
                 launcher()

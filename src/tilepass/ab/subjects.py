@@ -13,7 +13,8 @@ A user's module (`module:function` or `file.py:function`) holds
     DEFAULT_SHAPES = ((8192, 8192, 8192),)  optional
     def flops(shape) -> float, def bytes_moved(shape) -> float      optional
 
-The function is captured into a CUDA graph: it must not synchronize or read back.
+The function is captured into a CUDA graph: it must not synchronize or read back. Instead of a
+function the name may be that of an object of tilepass's own class `Workload`.
 """
 
 from __future__ import annotations
@@ -177,15 +178,20 @@ class UserSubject(Subject):
 
 
 def find_subject(spec: str) -> Subject:
-    """The subject that `spec` names: a workload, `module:function` or `file.py:function`.
+    """The subject that `spec` names: a workload of ours, `module:name` or `file.py:name`.
 
     Raises TilepassError.
     """
     if ":" not in spec:
         return OwnSubject(importlib.import_module("tilepass.kernels").get_workload(spec))
-    where, _, function = spec.rpartition(":")
+    where, _, name = spec.rpartition(":")
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    return UserSubject(spec, module, function)
+    found: Any = getattr(module, name, None)
+    return (
+        OwnSubject(found)
+        if isinstance(found, contract.Workload)
+        else UserSubject(spec, module, name)
+    )
 
 
 def copy_inputs(inputs: Any) -> Any:

@@ -1,0 +1,126 @@
+"""Flattening on, off and decided by `auto`, on the shapes that the README reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilepass.ab.job import Arm, Job, Point
+from tilepass.ab.protocol import Plan
+from tilepass.ab.report import Report
+from tilepass.ab.statistics import Estimate
+from tilepass.ab.table import format_estimate, markdown_table
+
+OFF, ON, AUTO = range(3)
+ARMS = (
+    Arm("A", "flatten-loops{mode=off}"),
+    Arm("B", "flatten-loops{mode=on}"),
+    Arm("C", "flatten-loops{mode=auto}"),
+)
+BF16_SHAPES = (
+    (8192, 8192, 8192),
+    (4096, 4096, 4096),
+    (8192, 8192, 1024),
+    (8192, 8192, 512),
+    (4096, 14336, 4096),
+    (2048, 2048, 16384),
+)
+MXFP4_SHAPES = tuple(
+    (m, n, k)
+    for n, k in ((8192, 8192), (28672, 8192), (5760, 2880))
+    for m in (16, 64, 128, 256, 1024)
+)
+PLAN = Plan(seconds=5.0)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A job of three arms, and how close `auto` has to come to the faster of the other two.
+
+    `allowed` is a fraction of the time, `needed` the number of points that have to be within it.
+    """
+
+    name: str
+    job: Job
+    allowed: float
+    needed: int
+
+
+def bf16_study() -> Study:
+    """The plain persistent matmul over six shapes."""
+    points = tuple(Point(shape) for shape in BF16_SHAPES)
+    return Study("flatten_bf16", Job("persistent-matmul", ARMS, points, PLAN), 0.02, 5)
+
+
+def mxfp4_study(occupancy: int) -> Study:
+    """bf16 x mxfp4 over 15 shapes with one or two programs on an SM."""
+    points = tuple(Point(shape, {"occupancy": str(occupancy)}) for shape in MXFP4_SHAPES)
+    job = Job("mxfp4-matmul", ARMS, points, PLAN)
+    return Study(f"flatten_mxfp4_occupancy{occupancy}", job, 0.01, len(points))
+
+
+STUDIES: dict[str, Callable[[], Study]] = {
+    "bf16": bf16_study,
+    "mxfp4-1": lambda: mxfp4_study(1),
+    "mxfp4-2": lambda: mxfp4_study(2),
+}
+
+
+def auto_against_faster(report: Report, index: int) -> Estimate | None:
+    """Time of `auto` over the faster of off and on; exactly 1 where it is the same binary."""
+    on = report.compare(index, ON, OFF)
+    if on is None:
+        return None
+    faster = ON if on[0].ratio < 1 else OFF
+    found = report.compare(index, AUTO, faster)
+    return None if found is None else found[0]
+
+
+def auto_summary(study: Study, report: Report) -> tuple[str, bool]:
+    """One line with PASS or MISS, and whether `auto` is close enough on enough points."""
+    found = [auto_against_faster(report, index) for index in range(len(report.points))]
+    close = sum(item is not None and item.ratio <= 1 + study.allowed for item in found)
+    passed = close >= study.needed
+    line = (
+        f"{study.name}: auto within {study.allowed:.0%} of the faster side on {close} of "
+        f"{len(found)} points (at least {study.needed}): {'PASS' if passed else 'MISS'}"
+    )
+    return line, passed
+
+
+def study_table(report: Report) -> str:
+    """Markdown: times, flatten on over off with its interval, auto over the faster side."""
+    header = ["shape", "off, us", "on, us", "TFLOP/s, faster", "on / off", "verdict"]
+    header += ["auto", "auto / faster", "A' / A"]
+    rows = [_row(report, index) for index in range(len(report.points))]
+    return markdown_table(header, rows)
+
+
+def _row(report: Report, index: int) -> list[str]:
+    where = report.job.points[index].describe()
+    on = report.compare(index, ON, OFF)
+    times = [report.median_us(index, arm) if on else None for arm in (OFF, ON)]
+    known = [time for time in times if time is not None]
+    if on is None or not known:
+        point = report.points[index]
+        return [where, *["-"] * 4, point.status, "-", "-", "-"]
+    setup, duplicate = report.points[index].setup, report.duplicate(index)
+    auto = auto_against_faster(report, index)
+    return [
+        where,
+        *("-" if time is None else f"{time:.1f}" for time in times),
+        f"{setup.flops / min(known) / 1e6:.0f}" if setup is not None else "-",
+        format_estimate(on[0]),
+        str(on[1]),
+        _chosen(report, index),
+        "-" if auto is None else f"{auto.ratio:.4f}",
+        "-" if duplicate is None else f"{duplicate[0].ratio:.4f} {duplicate[1]}",
+    ]
+
+
+def _chosen(report: Report, index: int) -> str:
+    """Which of the two binaries `auto` gave."""
+    first = report.points[index].first
+    if not first:
+        return "-"
+    return {first[ON]: "on", first[OFF]: "off"}.get(first[AUTO], "other")

@@ -5,7 +5,7 @@ torch is imported by the functions, not by the module: compiling a kernel needs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -122,11 +122,12 @@ def program_slots(device: torch.device, occupancy: int = 1) -> int:
 
     if device.type != "cuda":
         return CPU_PROGRAMS
-    return torch.cuda.get_device_properties(device).multi_processor_count * occupancy
+    cuda: Any = torch.cuda  # its properties have no types
+    return cuda.get_device_properties(device).multi_processor_count * occupancy
 
 
 @contextmanager
-def exact_fp32() -> Iterator[None]:
+def exact_fp32() -> Generator[None]:
     """References are computed without TF32, whatever the program has chosen."""
     import torch
 

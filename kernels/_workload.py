@@ -77,15 +77,18 @@ class Launch:
     run: Callable[[], Any]
     outputs: tuple[torch.Tensor, ...]
     grid: tuple[int, ...]
+    scratch: tuple[torch.Tensor, ...] = ()
+    """Floats that the kernel writes before it reads them, e.g. partial sums."""
 
     def __call__(self) -> CompiledKernel | None:
         """Launch; returns Triton's compiled kernel, or None when the interpreter ran it."""
         return self.run()
 
     def poison(self) -> None:
-        """Fill the outputs with NaN: an element that the kernel does not write then shows."""
-        for output in self.outputs:
-            output.fill_(float("nan"))
+        """Fill outputs and scratch with NaN, which shows what the kernel does not write, or reads
+        before it is written: without it an earlier launch has left the right values there."""
+        for tensor in (*self.outputs, *self.scratch):
+            tensor.fill_(float("nan"))
 
 
 @dataclass(frozen=True)
@@ -195,11 +198,12 @@ class Workload(ABC, Generic[ConfigT]):
         arguments: Mapping[str, Any],
         constants: Mapping[str, Any],
         outputs: tuple[torch.Tensor, ...],
+        scratch: tuple[torch.Tensor, ...] = (),
     ) -> Launch:
         """The launch of this configuration's kernel on these arguments."""
         bound = self.jit_function(config)[grid]
         run = partial(bound, **arguments, **constants, **config.options())
-        return Launch(run, outputs, grid)
+        return Launch(run, outputs, grid, scratch)
 
     def compile(self, config: ConfigT, target: GPUTarget) -> CompiledKernel:
         """Compile for `target`; needs no GPU."""

@@ -241,7 +241,6 @@ class Mxfp4Matmul(Workload[Mxfp4Config]):
         words = mxfp4.pack_codes(inputs.tensors["codes"], config.block_n, config.block_k)
         scales = mxfp4.pack_scales(inputs.tensors["scales"], config.block_n, config.block_k)
         c = empty_rows(M, N, torch.bfloat16, device)
-        tile = config.block_m * config.block_n
         tiles = ceil_div(M, config.block_m) * ceil_div(N, config.block_n)
         arguments: dict[str, Any] = {
             "x_desc": host_descriptor(x, [config.block_m, config.block_k]),
@@ -252,23 +251,24 @@ class Mxfp4Matmul(Workload[Mxfp4Config]):
             "padded_n": ceil_div(N, config.block_n) * config.block_n,
             "k_tiles": ceil_div(K, config.block_k),
         }
+        scratch: tuple[torch.Tensor, ...] = ()
         if config.split_k == 1:
             c_desc = host_descriptor(c, [config.block_m, config.block_n])
             absent = dict.fromkeys(("c_ptr", "c_stride", "partial_ptr", "counter_ptr"))
             arguments |= {"c_desc": c_desc, **absent}
         else:
+            size = tiles * config.split_k * config.block_m * config.block_n
+            scratch = (torch.full((size,), float("nan"), device=device),)
             arguments |= {
                 "c_desc": None,
                 "c_ptr": c,
                 "c_stride": c.stride(0),
-                "partial_ptr": torch.full(
-                    (tiles * config.split_k * tile,), float("nan"), device=device
-                ),
+                "partial_ptr": scratch[0],
                 "counter_ptr": torch.zeros(tiles, dtype=torch.int32, device=device),
             }
         slots = config.programs or program_slots(device, config.occupancy)
         grid = (min(slots, tiles * config.split_k),)
-        return self.launch_of(config, grid, arguments, self.constants(config), (c,))
+        return self.launch_of(config, grid, arguments, self.constants(config), (c,), scratch)
 
     def check_config(self, config: Mxfp4Config) -> None:
         """Raises TilepassError for a tile or split that the kernel does not have."""

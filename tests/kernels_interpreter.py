@@ -49,9 +49,12 @@ def repair_interpreter() -> None:
     builder, bf16 = interpreter.InterpreterBuilder, interpreter.tl.bfloat16
     dot = builder.create_dot
 
+    def index(tensor: Any) -> int:
+        return int(tensor.handle.data.item())
+
     def patch_tensor_with_index(tensor: Any, scope: Any) -> None:
         patch_tensor(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+        scope.set_attr(tensor, "__index__", index)
 
     def convert_rounding(data: Any, source: Any, target: Any, rounding: Any) -> Any:
         if (source, target) == (interpreter.tl.float32, bf16):

@@ -19,6 +19,7 @@ from triton.runtime.driver import driver
 from tilepass.frontends.triton.segments import Compilation, Origin
 
 SM90 = GPUTarget("cuda", 90, 32)
+SM100 = GPUTarget("cuda", 100, 32)
 GFX942 = GPUTarget("hip", "gfx942", 64)
 
 # Rewrites every addition of floats; what it makes of them can be seen in the generated code.

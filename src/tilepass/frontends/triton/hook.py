@@ -59,6 +59,8 @@ _levels: list[Level] = []
 _patches: list[_Patch] = []
 _hook: Hook | None = None
 _foreign_hook: Hook | None = None
+# The top level, with the observers of all.
+_in_force: Level | None = None
 _inductor = ExitStack()
 
 
@@ -106,21 +108,22 @@ def _key_of_workers() -> CacheKey:
 
 def _install() -> None:
     """Make Triton do what the levels ask for."""
-    global _hook, _foreign_hook, _inductor
+    global _hook, _foreign_hook, _in_force, _inductor
     present = getattr(_runtime, _HOOK)
     if present is not _hook:
         _foreign_hook = present
     _restore()
     if not _levels:
         setattr(_runtime, _HOOK, _foreign_hook)
-        _hook = _foreign_hook = None
+        _hook = _foreign_hook = _in_force = None
         return
     top = _levels[-1]
     observers: list[StageObserver] = []
     for level in _levels:
         observers.extend(level.plan.observers)
     plan = Plan(top.plan.passes, tuple(observers), top.plan.make_context, top.plan.skipped)
-    _hook = _make_hook(Level(plan, top.key), _foreign_hook)
+    _in_force = Level(plan, top.key)
+    _hook = _make_hook(_in_force, _foreign_hook)
     setattr(_runtime, _HOOK, _hook)
     if top.key.key:
         for owner, name, value in _wrappers(top.key):
@@ -163,7 +166,8 @@ def _make_hook(level: Level, foreign: Hook | None) -> Hook:
             return key
         if foreign is not None:
             foreign(backend, stages, options, language, capability)
-        if hook is _hook:
+        # Someone may go on calling a hook whose pipeline is no longer in force.
+        if level is _in_force:
             instrument(plan, backend, stages, options, language)
         return None
 

@@ -60,7 +60,7 @@ class BuiltinRun:
             try:
                 manager.run(module, self.name)
             except RuntimeError as error:
-                reason = _reason(captured.text) or f"failed: {error}"
+                reason = failure_reason(captured.text) or f"failed: {error}"
                 failure = Failure([self], context, before, reason)
                 raise PassFailure(failure.message) from error
         captured.forward()
@@ -71,12 +71,22 @@ def _new_manager(context: Any) -> Any:
     return cast("Any", libtriton).ir.pass_manager(context)
 
 
-def _reason(text: str) -> str:
+def crashed(text: str) -> bool:
+    """Whether a pass ended by a signal, by what was printed."""
+    return _CRASH in text
+
+
+def module_in_dump(text: str) -> str | None:
+    """The module from before a failed pass manager's passes, as libtriton prints it."""
+    dump = _DUMP.search(text)
+    return dump[0][: dump[0].index("{-#")] if dump else None
+
+
+def failure_reason(text: str) -> str:
     """How a pass failed: its diagnostics and what else it printed, without what libtriton adds."""
     diagnostics, rest = parse_diagnostics(_DUMP.sub("", text))
     told = [one for one in diagnostics if not one.message.startswith((_EPILOGUE, _CRASH))]
-    crashed = any(one.message.startswith(_CRASH) for one in diagnostics)
     lines = [*rest.splitlines(), *(one.format() for one in told)]
-    if not lines and not crashed:
+    if not lines and not crashed(text):
         return ""
-    return "\n".join(["crashed" if crashed else "failed:", *lines])
+    return "\n".join(["crashed" if crashed(text) else "failed:", *lines])

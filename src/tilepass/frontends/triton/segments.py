@@ -28,6 +28,7 @@ from tilepass.frontends.triton.recording import (
     is_stock,
     record_stage,
 )
+from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
 
 Origin = Literal["triton", "tilepass"]
@@ -129,6 +130,8 @@ class _Weaving:
     changed_by: list[Placed] = field(default_factory=list[Placed])
     # Triton's passes that ran, by stage: what an anchor can name.
     seen: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    # Stages whose passes cannot be seen.
+    opaque: list[str] = field(default_factory=list[str])
     runs: Counter[str] = field(default_factory=lambda: Counter[str]())
     found: set[int] = field(default_factory=set[int])
     index: int = 0
@@ -154,6 +157,8 @@ class _Weaving:
             return stage
         records = is_mlir and is_stock(stage, self.backend) and not self._is_instrumented(name)
         body = record_stage(stage, self.backend, self._run_segments) if records else stage
+        if is_mlir and not records and name != "glir":
+            self.opaque.append(name)
 
         def run(source: Any, metadata: Any) -> Any:
             self.current = name
@@ -261,12 +266,10 @@ class _Weaving:
             try:
                 manager.build(segment).run(module.module, tag)
             except RuntimeError as error:
-                names = [recorded.name(manager.context) for recorded in segment]
-                blamed = ", ".join(dict.fromkeys(str(placed) for placed in self.changed_by))
-                raise PassFailure(
-                    f"Triton failed in {tag} ({' .. '.join(dict.fromkeys((names[0], names[-1])))})"
-                    f" on the IR that these passes left: {blamed}\n{captured.text.strip()}"
-                ) from error
+                instance = self.changed_by[-1].instance
+                context = self.plan.make_context(instance, self.target, self.options)
+                failure = TritonFailure(manager, segment, self.changed_by, context)
+                raise PassFailure(failure.message(captured, error)) from error
 
     def _observe(self, text: str, origin: Origin, module_text: Callable[[], str]) -> None:
         for observer in self.plan.observers:
@@ -303,8 +306,8 @@ class _Weaving:
         """After the last stage with MLIR passes: what has not been found is not there."""
         for number, placed in enumerate(self.plan.passes):
             if number not in self.found:
-                runs = self.runs[placed.anchor.where]
-                hint = f"'{placed.anchor.where}' runs {runs} times; " if runs else ""
+                runs = self.runs.get(placed.anchor.where, 0)
+                hint = f"'{placed.anchor.where}' runs {runs} time(s); " if runs else ""
                 self._missing(placed, hint + self._passes_seen(placed.anchor.where))
 
     def _passes_seen(self, wanted: str) -> str:
@@ -313,8 +316,12 @@ class _Weaving:
             for stage, names in self.seen.items()
             if names
         ]
-        guess = nearest(wanted, self.runs).removeprefix("; ")
-        return f"{guess} the passes that run here are{''.join(stages)}".strip()
+        guess = "" if wanted in self.runs else nearest(wanted, self.runs).removeprefix("; ")
+        hidden = "".join(
+            f"\n  (stage '{stage}' has been replaced by another hook: its passes cannot be seen)"
+            for stage in self.opaque
+        )
+        return f"{guess} the passes that run here are{''.join(stages)}{hidden}".strip()
 
     def _missing(self, placed: Placed, hint: str) -> None:
         where = f"{triton_version()} for {self.target} ({self.language})"

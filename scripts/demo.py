@@ -28,8 +28,9 @@ from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
 from tilepass.core.remarks import Remark
 from tilepass.dump.artifacts import Artifacts, artifacts_of
-from tilepass.dump.diff import unified
+from tilepass.dump.diff import align
 from tilepass.dump.figures import KernelFigures, kernel_figures
+from tilepass.dump.ir_text import essence, without_locations
 from tilepass.kernels import get_workload
 
 SOURCE = Path(__file__).resolve().parents[1]
@@ -66,12 +67,28 @@ def gpu() -> tuple[str, int] | None:
 
 
 def compile_variant(pipeline: str, arch: int) -> Variant:
-    """Compile the kernel with its default tile through a pipeline."""
+    """Compile the kernel, whose author did not ask for flattening, through a pipeline."""
     workload = get_workload(KERNEL)
+    config = workload.with_fields(workload.default_config, {"flatten": False})
     with enabled(pipeline, remarks="none") as session:
-        compiled = workload.compile(workload.default_config, GPUTarget("cuda", arch, 32))
+        compiled = workload.compile(config, GPUTarget("cuda", arch, 32))
     artifacts = artifacts_of(compiled)
     return Variant(pipeline, artifacts, kernel_figures(artifacts), tuple(session.remarks))
+
+
+def show_difference(before: str, after: str) -> None:
+    """Print what differs, two lines around it and all between; names of values do not count."""
+    left, right = (without_locations(text).splitlines() for text in (before, after))
+    lines: list[str] = []
+    for block in align(left, right):
+        there = right[block.right : block.right_end]
+        if block.equal:
+            lines += [f"  {line}" for line in there]
+        else:
+            lines += [f"- {line}" for line in left[block.left : block.left_end]]
+            lines += [f"+ {line}" for line in there]
+    changed = [number for number, line in enumerate(lines) if line[0] in "-+"]
+    print(*lines[max(0, changed[0] - 2) : changed[-1] + 3] if changed else ["no change"], sep="\n")
 
 
 def show_figures(variants: list[Variant]) -> None:
@@ -104,16 +121,9 @@ def check_what_changed(off: Variant, on: Variant) -> None:
 
 
 def operations(ttir: str) -> Counter[str]:
-    """The operations of a module, values without their names and `tt.flatten` left out."""
+    """The operations of a module, values without their numbers and `tt.flatten` left out."""
     alone = re.sub(r" \{tt\.flatten\}|, tt\.flatten\b|\btt\.flatten, ", "", ttir)
-    lines = strip_locations(alone).splitlines()
-    return Counter(re.sub(r"%\w+", "%_", line).strip() for line in lines)
-
-
-def strip_locations(ir: str) -> str:
-    """IR without the source location of each operation, for reading."""
-    lines = (line for line in ir.splitlines() if not line.startswith("#loc"))
-    return "\n".join(re.sub(r" loc\((?:[^()]|\([^()]*\))*\)", "", line) for line in lines)
+    return Counter(map(essence, without_locations(alone).splitlines()))
 
 
 def check_source_on_cpu() -> None:
@@ -167,8 +177,7 @@ def run(shape: str) -> int:
     for remark in (*off.remarks, *on.remarks):
         print(remark.format().replace(f"{SOURCE}/", ""))
     title("what it changed in the IR (ttir, off against on)")
-    before, after = (strip_locations(v.artifacts.texts["ttir"]) for v in (off, on))
-    print(unified(before, after, OFF, ON).rstrip())
+    show_difference(off.artifacts.texts["ttir"], on.artifacts.texts["ttir"])
     title("what became of it (static figures)")
     show_figures([off, on])
     title("do both compute the same?")
@@ -188,6 +197,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         # A cached kernel would be taken as it is, without the passes running and saying anything.
         os.environ["TRITON_CACHE_DIR"] = cache
+        # Its default is about to change; a comparison of two builds needs it fixed.
+        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
         try:
             return run(arguments.shape)
         except TilepassError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from corpus.compiling import run_stages
 from corpus.entries import Entry, all_entries
+from corpus.every_pass import compare
 from corpus.round_trip import difference_after_trip, round_trips
 
-from tilepass.frontends.triton import bridge
+from tilepass.core.pass_base import PassContext
 from tilepass.ir import engine
+from tilepass.passes.triton.test_round_trip import TestRoundTrip
 
 ENTRIES = all_entries()
 
@@ -27,12 +29,17 @@ def test_trip_is_exact(entry: Entry) -> None:
 def test_a_difference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = next(entry for entry in ENTRIES if entry.kernel.__name__ == "vector_add")
     (_, module), *_ = run_stages(entry, "ttir")
-    to_engine = bridge.to_engine
 
-    def lossy(module: bridge.TritonModule) -> engine.Module:
-        copy = to_engine(module)
-        copy.body.operations[0].attributes["tt.noticed"] = engine.ir.UnitAttr.get(copy.context)
-        return copy
+    def lossy(self: TestRoundTrip, module: engine.Module, context: PassContext) -> None:
+        attribute = engine.ir.UnitAttr.get(module.context)
+        module.body.operations[0].attributes["tt.noticed"] = attribute
 
-    monkeypatch.setattr(bridge, "to_engine", lossy)
+    monkeypatch.setattr(TestRoundTrip, "run", lossy)
     assert "tt.noticed" in difference_after_trip(module)
+
+
+def test_a_trip_after_every_pass_leaves_the_assembly() -> None:
+    entry = next(entry for entry in ENTRIES if entry.name == "persistent_matmul-both@90")
+    comparison = compare(entry)
+    assert comparison.trips > 30
+    assert str(comparison).endswith("identical")

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilepass.frontends.triton import bridge
+from tilepass.passes.triton.test_round_trip import TestRoundTrip
 
 from .compiling import run_stages
 from .entries import Entry
+from .pass_context import make_context
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def round_trips(entry: Entry) -> Iterator[Outcome]:
 def difference_after_trip(module: bridge.TritonModule) -> str:
     """The first differing lines between a module and itself after a trip, locations included."""
     before = module.str()
-    after = bridge.from_engine(bridge.to_engine(module), module.context).str()
+    after = bridge.run_passes(module, [TestRoundTrip()], make_context).str()
     if module.str() != before:
         return "the trip changed the original module"
     return "" if after == before else first_difference(before, after)

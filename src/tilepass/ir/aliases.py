@@ -1,4 +1,4 @@
-"""Expansion of attribute and type aliases in MLIR text.
+"""Attribute and type aliases in MLIR text: their expansion, and the way back.
 
 The bodies of types and attributes of unregistered dialects are opaque to the parser: an alias
 inside one (`!ttg.memdesc<128x64xf16, #shared, #smem>`) would stay a name without a meaning.
@@ -8,60 +8,97 @@ inside one (`!ttg.memdesc<128x64xf16, #shared, #smem>`) would stay a name withou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
-_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$]*) = (.*)\n?", re.MULTILINE)
-_LOCATION = re.compile(r"#loc\d*$")
-# Where a string may hold what looks like an alias, or a quote may not delimit a string, tokens
-# have to be told apart one by one.
+_DEFINITION = re.compile(r"([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)$")
 _QUOTE_IN_COMMENT = re.compile(r'//[^\n]*"')
 _STRING_OR_COMMENT = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*'
 
 
+@dataclass(frozen=True)
+class Aliases:
+    """The aliases that a text defines: name to body, as written and in order."""
+
+    definitions: Mapping[str, str]
+
+    @classmethod
+    def split(cls, text: str) -> tuple[Aliases, str]:
+        """The definitions in a text, and the text without them; locations stay in the text."""
+        definitions: dict[str, str] = {}
+        kept: list[str] = []
+        for line in text.split("\n"):
+            if line[:1] in ("#", "!") and (match := _DEFINITION.match(line)):
+                definitions[match[1]] = match[2]
+            else:
+                kept.append(line)
+        return cls(definitions), "\n".join(kept)
+
+    def expand(self, text: str) -> str:
+        """`text`, which holds no definitions, with the body in place of each name.
+
+        String literals and comments are left alone.
+        """
+        if not self.definitions:
+            return text
+        bodies = self._bodies
+        if _strings_are_inert(text):
+            return self._names.sub(lambda match: bodies[match[0]], text)
+        # A string may hold what looks like an alias: tell the tokens apart one by one.
+        return self._tokens.sub(lambda match: bodies.get(match[0], match[0]), text)
+
+    def restore(self, printed: str) -> str:
+        """A module's text with the names in place of the bodies again, and the definitions.
+
+        Half the length where layouts are many, and each attribute is parsed once. `printed` is
+        MLIR's own output; it is returned as it is where a name or a body could also mean something
+        else.
+        """
+        head = printed[: printed.find('"builtin.module"')]
+        taken = any(f"{name} = " in head for name in self.definitions)
+        if not self.definitions or taken or "#tt" in _strings(printed):
+            return printed
+        # A body that ends in its closing bracket cannot be the beginning of a longer one.
+        bodies = {body: name for name, body in self._bodies.items() if body.endswith(">")}
+        for body in sorted(bodies, key=len, reverse=True):
+            printed = printed.replace(body, bodies[body])
+        definitions = [f"{name} = {body}\n" for name, body in self.definitions.items()]
+        return "".join(definitions) + printed
+
+    @cached_property
+    def _bodies(self) -> dict[str, str]:
+        """The bodies with the names in them expanded; MLIR prints definitions before uses."""
+        bodies: dict[str, str] = {}
+        for name, body in self.definitions.items():
+            bodies[name] = self._tokens.sub(lambda match: bodies.get(match[0], match[0]), body)
+        return bodies
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        # Longest first: `#shared1` is not `#shared` and a digit.
+        names = sorted(map(re.escape, self.definitions), key=len, reverse=True)
+        return re.compile(rf"(?:{'|'.join(names)})(?![\w$.])")
+
+    @cached_property
+    def _tokens(self) -> re.Pattern[str]:
+        return re.compile(f"{_STRING_OR_COMMENT}|{self._names.pattern}")
+
+
 def expand_aliases(text: str) -> str:
-    """`text` with every attribute and type alias replaced by its definition.
-
-    String literals, comments and `#loc` aliases are left alone.
-    """
-    definitions = {
-        name: body for name, body in _DEFINITION.findall(text) if not _LOCATION.match(name)
-    }
-    if not definitions:
-        return text
-    token = _token(definitions, with_strings=not _strings_are_inert(text))
-    expand = _resolver(definitions, token)
-    return token.sub(expand, _DEFINITION.sub(_keep_location, text))
-
-
-def _resolver(
-    definitions: dict[str, str], token: re.Pattern[str]
-) -> Callable[[re.Match[str]], str]:
-    """The function that maps a token to its text, definitions expanded in each other."""
-    inner = _token(definitions, with_strings=True)
-    resolved: dict[str, str] = {}
-    # MLIR prints a definition before its uses, and so must a reader of the file write it.
-    for name, body in definitions.items():
-        resolved[name] = inner.sub(lambda match: resolved.get(match[0], match[0]), body)
-    if '"' in token.pattern:
-        return lambda match: resolved.get(match[0], match[0])
-    return lambda match: resolved[match[0]]
-
-
-def _token(definitions: dict[str, str], *, with_strings: bool) -> re.Pattern[str]:
-    """Matches each alias as a whole name, and strings and comments if asked for."""
-    # Longest first: `#shared1` is not `#shared` and a digit.
-    longest_first = sorted(map(re.escape, definitions), key=len, reverse=True)
-    alias = rf"(?:{'|'.join(longest_first)})(?![\w$.])"
-    return re.compile(f"{_STRING_OR_COMMENT}|{alias}" if with_strings else alias)
+    """`text` with every attribute and type alias replaced by its definition."""
+    aliases, rest = Aliases.split(text)
+    return aliases.expand(rest)
 
 
 def _strings_are_inert(text: str) -> bool:
     """Whether no string and no comment can hold an alias; holds for all but a few modules."""
-    if '\\"' in text or _QUOTE_IN_COMMENT.search(text):
+    if '\\"' in text or ("//" in text and _QUOTE_IN_COMMENT.search(text)):
         return False
-    inside = "".join(text.split('"')[1::2])
+    inside = _strings(text)
     return "#" not in inside and "!" not in inside and "// #" not in text
 
 
-def _keep_location(match: re.Match[str]) -> str:
-    return match[0] if _LOCATION.match(match[1]) else ""
+def _strings(text: str) -> str:
+    """What stands between quotes; MLIR prints a quote in a string as a code."""
+    return "".join(text.split('"')[1::2])

@@ -31,6 +31,7 @@ __all__ = [
     "operation_names",
     "operations",
     "parse",
+    "parse_expanded",
     "passmanager",
     "plain",
     "print_generic",
@@ -78,9 +79,16 @@ def parse(text: str, filename: str | None = None, context: ir.Context | None = N
 
     `filename` is what diagnostics name. Raises ParseError with the diagnostics.
     """
+    return parse_expanded(expand_aliases(text), filename, context)
+
+
+def parse_expanded(
+    text: str, filename: str | None = None, context: ir.Context | None = None
+) -> Module:
+    """Parse text that holds no aliases but those of locations; else as `parse`."""
     _per_thread.read += len(text)
     try:
-        return ir.Module.parse(expand_aliases(text), context or shared_context())
+        return ir.Module.parse(text, context or shared_context())
     except ir.MLIRError as error:
         found = _diagnostics(error, filename)
         raise ParseError("\n".join(diagnostic.format() for diagnostic in found)) from error

@@ -27,6 +27,7 @@ from tilepass.frontends.triton.modules import (
 )
 from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
+from tilepass.ir.aliases import Aliases
 from tilepass.ir.checked_run import checked_run
 
 __all__ = [
@@ -54,9 +55,15 @@ def to_engine(module: TritonModule) -> engine.Module:
     return engine.parse(generic_text(module))
 
 
-def from_engine(module: engine.Module, context: Any) -> TritonModule:
-    """The module in Triton's context. Raises ParseError where Triton does not accept it."""
-    return parse(engine.print_generic(module), context)
+def from_engine(
+    module: engine.Module, context: Any, aliases: Aliases | None = None
+) -> TritonModule:
+    """The module in Triton's context. Raises ParseError where Triton does not accept it.
+
+    `aliases` are those of the text that the module was parsed from, to shorten the way back.
+    """
+    text = engine.print_generic(module)
+    return parse(aliases.restore(text) if aliases else text, context)
 
 
 def run_passes(
@@ -99,7 +106,8 @@ class _Trip:
         self._original = module
         self._passes = passes
         self._make_context = make_context
-        self.working = to_engine(module)
+        self._aliases, text = Aliases.split(generic_text(module))
+        self.working = engine.parse_expanded(self._aliases.expand(text))
         # (index of the pass, its context, the module after it): which pass broke the module, when
         # only Triton's verifier notices at the end. A single pass needs no copies.
         self._after: list[tuple[int, PassContext, engine.Operation | None]] = []
@@ -120,7 +128,7 @@ class _Trip:
     def result(self) -> TritonModule:
         """The module back in Triton's context, verified by it."""
         try:
-            return from_engine(self.working, self._original.context)
+            return from_engine(self.working, self._original.context, self._aliases)
         except ParseError as error:
             index, context, reason = self._culprit(error)
             raise self._failure(index, context, f"left invalid IR:\n{reason}") from error

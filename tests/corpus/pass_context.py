@@ -1,0 +1,16 @@
+"""A context for passes that run on a module by themselves."""
+
+from __future__ import annotations
+
+from tilepass.core.pass_base import CompilerVersion, Pass, PassContext, Target
+from tilepass.core.remarks import RemarkSink
+from tilepass.frontends.triton.bridge import triton_version
+from tilepass.ir.engine import location_of
+
+COMPILER = CompilerVersion("triton", triton_version())
+
+
+def make_context(a_pass: Pass) -> PassContext:
+    """A context for Hopper that prints no remarks."""
+    remarks = RemarkSink(a_pass.name, location_of)
+    return PassContext(a_pass.name, COMPILER, remarks, Target("cuda", 90))

@@ -1,9 +1,10 @@
-"""Write the tables of README.md from the reports of `tilepass ab --json`.
+"""Write what README.md quotes: tables from reports of `tilepass ab --json`, and the demo's output.
 
 Usage: .venv/bin/python scripts/readme_tables.py [--check]
 
 A table stands between `<!-- table: results/NAME.json -->` and `<!-- end of table -->`. With
-`--check` nothing is written. Exits non-zero if a table and its report do not agree.
+`--check` nothing is written and the demo does not run. Exits non-zero if a table and its report do
+not agree.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from tilepass.core.errors import TilepassError
 SOURCE = Path(__file__).resolve().parents[1]
 README = SOURCE / "README.md"
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end of demo -->)", re.DOTALL)
 
 
 def describe_arm(arm: dict[str, Any]) -> str:
@@ -89,14 +92,30 @@ def table_of_file(name: str) -> str:
     return table(report)
 
 
+def demo_quote() -> str:
+    """What the demo says of the pass and of the change, as Markdown.
+
+    Raises TilepassError where the demo fails.
+    """
+    command = [sys.executable, str(SOURCE / "scripts" / "demo.py")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise TilepassError(f"scripts/demo.py: {result.stderr}")
+    said = result.stdout.split("\n\n", 1)[1].split("\n\n== do both")[0]
+    return f"```text\n{said}\n```\n"
+
+
 def main() -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Write the tables of README.md.")
+    parser = argparse.ArgumentParser(description="Write what README.md quotes.")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check: bool = parser.parse_args().check
     text = README.read_text()
     try:
         wanted = TABLE.sub(lambda found: found[1] + table_of_file(found[2]) + found[4], text)
+        if not check:
+            quote = demo_quote()
+            wanted = DEMO.sub(lambda found: found[1] + quote + found[2], wanted)
     except TilepassError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -107,16 +108,30 @@ def test_gpu_check_fails_without_a_gpu() -> None:
     assert "error: the GPU checks need a CUDA GPU" in result.stderr
 
 
-def test_demo_without_a_gpu() -> None:
+@pytest.fixture(scope="module")
+def demo() -> str:
+    """What the demo prints on a machine without a GPU."""
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     command = [sys.executable, str(SOURCE / "scripts" / "demo.py")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "[flatten-loops] passed: flatten = on" in result.stdout
-    assert "+    } {tt.flatten}" in result.stdout
-    assert result.stdout.count("\nok: ") == 2
+    return result.stdout
+
+
+def test_demo_without_a_gpu(demo: str) -> None:
+    assert "[flatten-loops] passed: flatten = on" in demo
+    assert "\n+     } {tt.flatten}\n" in demo
+    assert demo.count("\nok: ") == 2
+
+
+def test_readme_shows_what_the_demo_prints(demo: str) -> None:
+    if not metadata.version("triton").startswith("3.6."):
+        pytest.skip("the README shows the output with Triton 3.6")
+    readme = (SOURCE / "README.md").read_text()
+    shown = readme.split("<!-- demo -->\n```text\n")[1].split("```\n<!-- end of demo -->")[0]
+    assert shown in demo
 
 
 REPORT: dict[str, Any] = {

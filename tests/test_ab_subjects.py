@@ -14,7 +14,6 @@ from tilepass.ab.checks import (
     same_kernels,
     wrong_outputs,
 )
-from tilepass.ab.cuda_device import copies_for, launches_for
 from tilepass.ab.events import KernelFact
 from tilepass.ab.job import Arm, Job, Point, parse_settings, parse_shape
 from tilepass.ab.report import Report
@@ -197,16 +196,6 @@ def test_kernel_names_must_agree() -> None:
     a, b = KernelFact("matmul", "1", ""), KernelFact("matmul_flat", "2", "")
     assert different_names([(a,), (a,)]) is None
     assert different_names([(a,), (b,)]) == "matmul against matmul_flat"
-
-
-def test_short_kernels_share_a_span_over_cold_copies() -> None:
-    assert launches_for(2000.0) == 1
-    assert launches_for(20.0) == 20
-    assert launches_for(0.001) == 64
-    assert copies_for(20, touched_bytes=9e6, l2=60_000_000) == 15
-    assert copies_for(4, touched_bytes=9e6, l2=60_000_000) == 4
-    assert copies_for(20, touched_bytes=1e9, l2=60_000_000) == 2
-    assert copies_for(20, touched_bytes=0.0, l2=60_000_000) == 20
 
 
 def test_texts_of_the_command_line() -> None:

@@ -12,65 +12,116 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 
 from tilepass.ab.clocks import ClockMonitor
-from tilepass.ab.protocol import Batch, Orders, by_slot
+from tilepass.ab.protocol import Batch, Device, Orders, by_slot
 from tilepass.core.errors import TilepassError
 
-Tensors = tuple[torch.Tensor, ...]
-Launcher = Callable[[], Tensors]
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = tuple[torch.Tensor, ...]
+    Launcher = Callable[[], Tensors]
 
 SPAN_US = 400.0
-"""A timed span is at least about this long: 0.1 % of it is far above an event's resolution."""
+"""A timed span is at least about this long: 0.1 % of it is near an event's resolution."""
 MOST_LAUNCHES = 64
 FLUSHES_OF_L2 = 2
 """The flush writes, and the copies of the inputs hold, this many times the L2."""
 
 
+class Event(Protocol):
+    """A timing event of the stream that launches go to."""
+
+    def record(self) -> None: ...
+    def synchronize(self) -> None: ...
+    def elapsed_time(self, end_event: Any, /) -> float: ...
+
+
 @dataclass(frozen=True)
 class Graph:
-    """Captured launches and the outputs they write (one tuple per launch).
+    """Captured launches, and the outputs they write: one tuple per launch.
 
-    A replay uses the addresses that were captured. `launchers` owns the memory there, what a
-    launcher allocated for itself (packed weights, partial sums) included.
+    `launchers` keeps alive the memory that the launches use: a captured graph does not.
     """
 
-    graph: Any
+    replay: Callable[[], object]
     outputs: tuple[Tensors, ...]
     launchers: tuple[Launcher, ...]
 
     @property
     def launches(self) -> int:
+        """Launches in one replay."""
         return len(self.outputs)
 
-    def replay(self) -> None:
-        """Queue the launches."""
-        self.graph.replay()
+
+class CudaGpu:
+    """The GPU that torch has made current."""
+
+    kind = "cuda"
+
+    def __init__(self, monitor: ClockMonitor | None) -> None:
+        self._monitor = monitor
+
+    def synchronize(self) -> None:
+        """Wait for everything that was launched. Raises RuntimeError where it went wrong."""
+        import torch
+
+        torch.cuda.synchronize()
+
+    def capture(self, launchers: Sequence[Launcher]) -> Graph:
+        """Capture one call of each launcher, in order, into a CUDA graph.
+
+        Every launcher must have run before. Raises TilepassError where it cannot be captured.
+        """
+        import torch
+
+        graph: Any = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                outputs = tuple(launcher() for launcher in launchers)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise TilepassError(
+                f"the launch cannot be captured into a CUDA graph: {reason}"
+            ) from error
+        return Graph(graph.replay, outputs, tuple(launchers))
+
+    def l2_bytes(self) -> int:
+        """Size of the L2."""
+        import torch
+
+        cuda: Any = torch.cuda
+        return int(cuda.get_device_properties(cuda.current_device()).L2_cache_size)
+
+    def launch_us(self, graph: Graph, replays: int = 5) -> float:
+        """Median time of one launch, roughly: for choosing how many launches to capture."""
+        times: list[float] = []
+        for _ in range(replays):
+            begin, end = _timing_event(), _timing_event()
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) * 1e3 / graph.launches)
+        return float(np.median(times))
+
+    def timer(self, graphs: Sequence[Graph]) -> Device:
+        """A device for the protocol whose slots are these graphs."""
+        import torch
+
+        size = FLUSHES_OF_L2 * self.l2_bytes()
+        flush = torch.empty(size, dtype=torch.int8, device="cuda")
+        return GraphTimer(graphs, self._monitor, flush.zero_, _timing_event)
 
 
-def capture(launchers: Sequence[Launcher]) -> Graph:
-    """Capture one call of each launcher, in order, into a CUDA graph.
+def _timing_event() -> Event:
+    import torch
 
-    Every launcher must have run before. Raises TilepassError where a launch cannot be captured.
-    """
-    graph: Any = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            outputs = tuple(launcher() for launcher in launchers)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise TilepassError(f"the launch cannot be captured into a CUDA graph: {reason}") from error
-    return Graph(graph, outputs, tuple(launchers))
-
-
-def l2_bytes() -> int:
-    """Size of the L2 of the current GPU."""
-    cuda: Any = torch.cuda
-    return int(cuda.get_device_properties(cuda.current_device()).L2_cache_size)
+    return torch.cuda.Event(enable_timing=True)
 
 
 def launches_for(microseconds: float) -> int:
@@ -88,33 +139,43 @@ def copies_for(launches: int, touched_bytes: float, l2: int) -> int:
     return min(launches, enough)
 
 
-class CudaDevice:
+class GraphTimer:
     """Implements `protocol.Device` for graphs of equal numbers of launches, one per slot."""
 
-    def __init__(self, graphs: Sequence[Graph], monitor: ClockMonitor | None) -> None:
+    def __init__(
+        self,
+        graphs: Sequence[Graph],
+        monitor: ClockMonitor | None,
+        flush: Callable[[], object],
+        new_event: Callable[[], Event],
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
         launches = {graph.launches for graph in graphs}
         if len(launches) != 1:
             raise ValueError(f"slots launch different numbers of times: {sorted(launches)}")
         self._graphs = graphs
         self._launches = launches.pop()
         self._monitor = monitor
-        self._flush = torch.empty(FLUSHES_OF_L2 * l2_bytes(), dtype=torch.int8, device="cuda")
-        self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._flush = flush
+        self._new_event = new_event
+        self._now = now
+        self._events: list[tuple[Event, Event]] = []
 
     def time_rounds(self, orders: Orders) -> Batch:
         """Implements `protocol.Device`."""
         slots = [int(slot) for slot in orders.reshape(-1)]
         spans = self._event_pairs(len(slots))
         for slot, (begin, end) in zip(slots, spans, strict=True):
-            self._flush.zero_()
+            self._flush()
             begin.record()
             self._graphs[slot].replay()
             end.record()
         last = spans[-1][1]
         last.synchronize()
-        finished = time.perf_counter()
+        finished = self._now()
         spans_ms = np.array([begin.elapsed_time(end) for begin, end in spans])
         ages_ms = np.array([begin.elapsed_time(last) for begin, _ in spans])
+        # When each span had its middle, in host time: the last event has only just passed.
         middles = finished - (ages_ms - spans_ms / 2) * 1e-3
         clocks = None if self._monitor is None else self._monitor.at(middles)
         return Batch(
@@ -122,23 +183,7 @@ class CudaDevice:
             clocks=None if clocks is None else by_slot(orders, clocks),
         )
 
-    def _event_pairs(self, count: int) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
+    def _event_pairs(self, count: int) -> list[tuple[Event, Event]]:
         while len(self._events) < count:
-            self._events.append(
-                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            )
+            self._events.append((self._new_event(), self._new_event()))
         return self._events[:count]
-
-
-def replay_time_us(graph: Graph, replays: int = 5) -> float:
-    """Median time of one launch of `graph`, roughly: for choosing how many launches to capture."""
-    times: list[float] = []
-    for _ in range(replays):
-        begin = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / graph.launches)
-    return float(np.median(times))

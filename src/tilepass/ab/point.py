@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-
-import torch
+from typing import TYPE_CHECKING, Protocol
 
 from tilepass.ab.arms import arm_enabled
 from tilepass.ab.checks import (
@@ -15,24 +15,33 @@ from tilepass.ab.checks import (
     same_kernels,
     wrong_outputs,
 )
-from tilepass.ab.clocks import ClockMonitor
-from tilepass.ab.cuda_device import (
-    CudaDevice,
-    Graph,
-    Launcher,
-    Tensors,
-    capture,
-    copies_for,
-    l2_bytes,
-    launches_for,
-    replay_time_us,
-)
+from tilepass.ab.cuda_device import Graph, copies_for, launches_for
 from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Setup, Started, sampled
 from tilepass.ab.job import Arm, Job
-from tilepass.ab.kernel_log import KernelLog
-from tilepass.ab.protocol import measure
+from tilepass.ab.protocol import Device, measure
 from tilepass.ab.subjects import Subject, copy_inputs
 from tilepass.core.errors import TilepassError
+
+if TYPE_CHECKING:
+    from tilepass.ab.cuda_device import Launcher, Tensors
+
+
+class Gpu(Protocol):
+    """What a point needs of the GPU; `cuda_device.CudaGpu` is the real one."""
+
+    kind: str
+
+    def synchronize(self) -> None: ...
+    def capture(self, launchers: Sequence[Launcher]) -> Graph: ...
+    def l2_bytes(self) -> int: ...
+    def launch_us(self, graph: Graph) -> float: ...
+    def timer(self, graphs: Sequence[Graph]) -> Device: ...
+
+
+class Log(Protocol):
+    """Tells which kernels were launched; `kernel_log.KernelLog` is the real one."""
+
+    def launches(self) -> AbstractContextManager[dict[str, KernelFact]]: ...
 
 
 @dataclass(frozen=True)
@@ -53,14 +62,14 @@ class PointRunner:
         self,
         job: Job,
         subject: Subject,
-        log: KernelLog,
-        monitor: ClockMonitor | None,
+        log: Log,
+        gpu: Gpu,
         emit: Callable[[Event], None],
     ) -> None:
         self._job = job
         self._subject = subject
         self._log = log
-        self._monitor = monitor
+        self._gpu = gpu
         self._emit = emit
 
     def prime(self, point: int, arms: Sequence[int]) -> None:
@@ -69,13 +78,13 @@ class PointRunner:
         where = self._job.points[point]
         subject = self._subject
         baseline = subject.configure(where, self._job.arms[0])
-        inputs = subject.make_inputs(where.shape, self._job.seed(point), baseline)
+        inputs = subject.make_inputs(where.shape, self._job.seed(point), baseline, self._gpu.kind)
         for index in arms:
             arm = self._job.arms[index]
             launcher = subject.launcher(inputs, subject.configure(where, arm))
             with arm_enabled(arm):
                 launcher()
-            torch.cuda.synchronize()
+            self._gpu.synchronize()
         self._emit(Done(point, "primed"))
 
     def run(self, point: int) -> None:
@@ -83,17 +92,8 @@ class PointRunner:
         job, subject, where = self._job, self._subject, self._job.points[point]
         self._emit(Started(point, "check"))
         configs = [subject.configure(where, arm) for arm in job.arms]
-        inputs = subject.make_inputs(where.shape, job.seed(point), configs[0])
-        expected = subject.reference(inputs)
-        ready: list[Prepared] = []
-        for index, (arm, config) in enumerate(zip(job.arms, configs, strict=True)):
-            prepared, remarks = self._prepare(arm, config, inputs, expected)
-            ready.append(prepared)
-            equal = equal_bits(prepared.outputs, ready[0].outputs)
-            self._emit(ArmReady(point, index, prepared.kernels, repr(config), remarks, equal))
-            if job.need_equal_bits and not equal:
-                raise TilepassError(f"arm {arm.label}: outputs differ from arm A's bit by bit")
-        del expected
+        inputs = subject.make_inputs(where.shape, job.seed(point), configs[0], self._gpu.kind)
+        ready = self._check_arms(point, configs, inputs)
         notes = self._compare_names([prepared.kernels for prepared in ready])
         first = same_kernels([p.kernels for p in ready], list(map(repr, configs)), job.force)
         timed = [ready[index] for index in range(len(ready)) if first[index] == index]
@@ -104,13 +104,25 @@ class PointRunner:
         timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs)[0])
         graphs = self._timing_graphs(point, timed, inputs, notes)
         self._emit(Started(point, "time"))
-        device = CudaDevice(graphs, self._monitor)
+        device = self._gpu.timer(graphs)
         plan = replace(job.plan, seed=job.seed(point))
         for batch in measure(device, len(timed) - 1, plan):
             self._emit(sampled(point, batch))
         for prepared in timed:
             self._check_again(prepared, inputs)
         self._emit(Done(point, "timed"))
+
+    def _check_arms(self, point: int, configs: Sequence[object], inputs: object) -> list[Prepared]:
+        expected = self._subject.reference(inputs)
+        ready: list[Prepared] = []
+        for index, (arm, config) in enumerate(zip(self._job.arms, configs, strict=True)):
+            prepared, remarks = self._prepare(arm, config, inputs, expected)
+            ready.append(prepared)
+            equal = equal_bits(prepared.outputs, ready[0].outputs)
+            self._emit(ArmReady(point, index, prepared.kernels, repr(config), remarks, equal))
+            if self._job.need_equal_bits and not equal:
+                raise TilepassError(f"arm {arm.label}: outputs differ from arm A's bit by bit")
+        return ready
 
     def _prepare(
         self, arm: Arm, config: object, inputs: object, expected: Tensors
@@ -119,11 +131,11 @@ class PointRunner:
         with arm_enabled(arm) as remarks:
             with self._log.launches() as kernels:
                 launcher()
-            graph = capture([launcher])
+            graph = self._gpu.capture([launcher])
         outputs = graph.outputs[0]
         poison(outputs)
         graph.replay()
-        torch.cuda.synchronize()
+        self._gpu.synchronize()
         tolerance = self._subject.tolerance(inputs, outputs)
         if (problem := wrong_outputs(outputs, expected, tolerance)) is not None:
             raise TilepassError(f"arm {arm.label} ({arm.describe()}) is wrong: {problem}")
@@ -144,8 +156,8 @@ class PointRunner:
         """One graph per slot, each of the same number of launches over as many input copies."""
         where, subject = self._job.points[point], self._subject
         flops, moved = subject.work(where.shape, timed[0].config)
-        launches = launches_for(min(replay_time_us(prepared.graph) for prepared in timed))
-        copies = copies_for(launches, moved, l2_bytes())
+        launches = launches_for(min(self._gpu.launch_us(prepared.graph) for prepared in timed))
+        copies = copies_for(launches, moved, self._gpu.l2_bytes())
         self._emit(Setup(point, launches, copies, flops, moved, notes))
         if launches == 1:
             return [prepared.graph for prepared in timed]
@@ -159,14 +171,16 @@ class PointRunner:
         with arm_enabled(prepared.arm):
             for launcher in launchers:
                 launcher()
-            return capture([launchers[index % len(launchers)] for index in range(launches)])
+            return self._gpu.capture(
+                [launchers[index % len(launchers)] for index in range(launches)]
+            )
 
     def _check_again(self, prepared: Prepared, inputs: object) -> None:
         """Outputs that changed while the arms were timed are a race, and no time stands."""
         outputs = prepared.graph.outputs[0]
         poison(outputs)
         prepared.graph.replay()
-        torch.cuda.synchronize()
+        self._gpu.synchronize()
         tolerance = self._subject.tolerance(inputs, outputs)
         if self._subject.promises_equal_bits and not equal_bits(outputs, prepared.outputs):
             problem = "another bit pattern than before"

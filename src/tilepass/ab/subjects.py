@@ -186,12 +186,10 @@ def find_subject(spec: str) -> Subject:
         return OwnSubject(importlib.import_module("tilepass.kernels").get_workload(spec))
     where, _, name = spec.rpartition(":")
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    found: Any = getattr(module, name, None)
-    return (
-        OwnSubject(found)
-        if isinstance(found, contract.Workload)
-        else UserSubject(spec, module, name)
-    )
+    found: object = getattr(module, name, None)
+    if isinstance(found, contract.Workload):
+        return OwnSubject(cast("contract.Workload[Any]", found))
+    return UserSubject(spec, module, name)
 
 
 def copy_inputs(inputs: Any) -> Any:

@@ -44,6 +44,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     import torch
 
     from tilepass.ab.clocks import ClockMonitor
+    from tilepass.ab.cuda_device import CudaGpu
     from tilepass.ab.kernel_log import KernelLog
     from tilepass.ab.nvml import NvmlClock
     from tilepass.ab.point import PointRunner
@@ -61,7 +62,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     emit(Found(_facts(clock.facts())))
     with ExitStack() as stack:
         monitor = None if prime else stack.enter_context(ClockMonitor(clock))
-        runner = PointRunner(job, subject, log, monitor, emit)
+        runner = PointRunner(job, subject, log, CudaGpu(monitor), emit)
         for task in tasks:
             try:
                 if prime:

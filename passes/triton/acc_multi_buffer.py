@@ -10,6 +10,7 @@ from tilepass.analysis.cost_model import accumulator_choice
 from tilepass.analysis.nest_facts import DOTS, shape_of
 from tilepass.core.anchor import Anchor
 from tilepass.core.decisions import Choice, Fact
+from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
@@ -84,11 +85,9 @@ class AccMultiBuffer(Pass):
         if self.options.mode == "auto":
             context.remarks.missed(loop.operation, reason)
             return
+        message = f"mode={self.options.mode} has no effect on this loop: {reason}"
         place = context.remarks.locate(loop.operation)
-        raise TilepassError(
-            f"{f'{place}: ' if place else ''}mode={self.options.mode} has no effect on this loop: "
-            f"{reason}"
-        )
+        raise TilepassError(Diagnostic("error", message, place).format())
 
 
 def _no_tensor_memory(context: PassContext) -> str:

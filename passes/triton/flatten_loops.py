@@ -20,6 +20,7 @@ from tilepass.analysis.nest_facts import (
 )
 from tilepass.core.anchor import Anchor
 from tilepass.core.decisions import Choice
+from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
@@ -109,11 +110,9 @@ class FlattenLoops(Pass):
 
     def _refuse(self, loop: Loop, obstacle: Obstacle, context: PassContext) -> None:
         if self.options.mode == "on" and dots_in(loop) and not_a_tile_loop(loop) is None:
+            message = f"mode=on, but this loop cannot be flattened: {obstacle}"
             place = context.remarks.locate(loop.operation)
-            raise TilepassError(
-                f"{f'{place}: ' if place else ''}flatten-loops{{mode=on}} cannot flatten this "
-                f"loop: {obstacle}"
-            )
+            raise TilepassError(Diagnostic("error", message, place).format())
         if not obstacle.fatal or not _flattened(loop):
             context.remarks.missed(loop.operation, f"not flattened: {obstacle}")
             return

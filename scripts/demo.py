@@ -96,13 +96,18 @@ def show_figures(variants: list[Variant]) -> None:
     rows: list[tuple[str, list[Any]]] = [
         ("registers per thread", [v.figures.registers for v in variants]),
         ("spilled bytes per thread", [v.figures.spill_store_bytes for v in variants]),
-        ("shared memory, bytes", [v.artifacts.metadata["shared"] for v in variants]),
+        ("shared memory, bytes", [shared_bytes(v.figures) for v in variants]),
     ]
     families = [v.figures.families for v in variants]
     rows += [(f"{f} instructions", [c[f] for c in families]) for f in ("HGMMA", "UTMA", "BAR")]
     print(f"{'':32}" + "".join(f"{v.pipeline:>26}" for v in variants))
     for label, values in rows:
         print(f"{label:32}" + "".join(f"{value:>26}" for value in values))
+
+
+def shared_bytes(figures: KernelFigures) -> int:
+    """Shared memory of a block: what the binary holds, and what a launch asks for on top."""
+    return figures.static_shared_bytes + (figures.shared_bytes or 0)
 
 
 def check_what_changed(off: Variant, on: Variant) -> None:

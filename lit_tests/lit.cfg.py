@@ -1,7 +1,7 @@
 """lit configuration: `PYTHON -m lit lit_tests` tests the tilepass and Triton installed for PYTHON.
 
-Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for `--load`. `tilepass`
-and `tilepass-opt` come from the environment under test.
+Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for `--load`.
+`tilepass` and `tilepass-opt` come from the environment under test.
 Features: `triton-3.6` (the installed minor version), `triton-3.7+` (that version or a later one),
 `ptxas`, `nvdisasm`, `torch`, `gpu`.
 Parameters: `--param gpu=required` makes a missing GPU an error, for machines that must have one.

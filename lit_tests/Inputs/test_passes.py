@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tilepass.core.decisions import Choice
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Anchor, Pass, PassContext
 from tilepass.core.registry import register
@@ -95,3 +96,29 @@ class InvalidIr(Pass):
                 engine.ir.Operation.create("tt.return", loc=operation.location, ip=place)
                 operation.erase()
                 return
+
+
+@register
+class Decides(Pass):
+    """Decide on a color for every `arith.addi`."""
+
+    name = "test-decides"
+    anchor = Anchor.end_of("ttir")
+
+    @dataclass(frozen=True)
+    class Options:
+        color: Literal["auto", "blue", "green"] = "auto"
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        for operation in engine.operations(module):
+            if operation.name != "arith.addi":
+                continue
+            facts = {"operands": len(operation.operands), "type": str(operation.results[0].type)}
+            context.decide(
+                "color",
+                operation,
+                facts,
+                forced=None if self.options.color == "auto" else self.options.color,
+                model=lambda facts: Choice("green", "it is an addition"),
+                default=Choice("red", "nothing is known"),
+            )

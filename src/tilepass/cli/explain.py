@@ -11,7 +11,8 @@ from tilepass.core.errors import OptionError
 
 def main(arguments: Sequence[str]) -> int:
     """Print the account. Raises TilepassError."""
-    options = _parser().parse_args(arguments)
+    own, after = _split(list(arguments))
+    options = _parser().parse_args(own)
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
     from tilepass.opt.options import parse_target
@@ -21,16 +22,26 @@ def main(arguments: Sequence[str]) -> int:
     target = parse_target(options.target) if options.target else None
     suffix = Path(options.what).suffix
     if options.what == "-" or suffix in subjects.IR_SUFFIXES:
+        if options.arguments or after:
+            raise OptionError(f"{options.what}: an IR file takes no arguments")
         account = subjects.explain_file(options.what, options.pipeline, target)
     elif suffix == ".py":
         if target:
             raise OptionError("--target: a program compiles for the GPU that it runs on")
-        account = subjects.explain_program(options.what, options.arguments, options.pipeline)
+        account = subjects.explain_program(
+            options.what, [*options.arguments, *after], options.pipeline
+        )
     else:
         fields = dict(map(_field, options.arguments))
         account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
     print(account.to_json() if options.json else account.to_text())
     return 0
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments before `--` and those after it, which may look like flags."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
 
 
 def _field(text: str) -> tuple[str, str]:
@@ -46,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a pipeline and print every decision: what was chosen, by whom, from which "
         "facts, and what the others would have chosen.",
         epilog="For a kernel of tilepass, ARGUMENTs are fields of its configuration: block_m=64. "
-        "A program runs in this process, with its kernels compiled anew.",
+        "A program runs in this process, with its kernels compiled anew; its flags come after --.",
     )
     parser.add_argument("what", metavar="WHAT", help="IR file (- for standard input), kernel, or "
                         "program (.py)")  # fmt: skip

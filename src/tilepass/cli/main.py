@@ -57,3 +57,7 @@ def _no_command(arguments: Sequence[str]) -> int:
     if command is None:
         parser.error("a command is missing")
     parser.error(f"unknown command '{command}'{nearest(command, COMMANDS)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

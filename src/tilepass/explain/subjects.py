@@ -25,11 +25,13 @@ _DEFAULT_TARGET = Target("cuda", 90)
 def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
     """Run a pipeline on an IR file, as tilepass-opt does."""
     from tilepass.opt.contexts import make_context, target_of_module
+    from tilepass.opt.light_triton import load_libtriton
     from tilepass.opt.source import read_source
     from tilepass.opt.steps import resolve
     from tilepass.opt.work import open_work
 
     source = read_source(file)
+    load_libtriton()
     steps = resolve(parse_pipeline(pipeline), target)
     work = open_work(source, allow_unregistered_dialect=False)
     account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))

@@ -35,7 +35,7 @@ def run(options: OptOptions) -> int:
         return 0
     source = read_source(options.file or "-")
     load_libtriton()
-    steps = resolve(options.pipeline, options.target)
+    steps = resolve(options.pipeline, options.target, options.flags_known)
     check_pass_names(options.ir_printing, [step.name for step in steps])
     parts = [source]
     if options.split_input:
@@ -50,7 +50,7 @@ def run(options: OptOptions) -> int:
 
 def _process(part: Part, steps: list[Step], options: OptOptions) -> str | None:
     """The text of the part after all passes; None if it failed or failed verification."""
-    log = Log(options.remarks, verify=options.verify_diagnostics)
+    log = Log(part.file, options.remarks, verify=options.verify_diagnostics)
     output: str | None = None
     try:
         output = _run_steps(part, steps, options, log)

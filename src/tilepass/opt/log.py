@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
-from tilepass.core.diagnostics import Diagnostic
+from tilepass.core.diagnostics import Diagnostic, SourceLocation
 from tilepass.core.errors import TilepassError, report
 from tilepass.core.remarks import Remark
 from tilepass.opt.options import RemarkFilter
@@ -18,7 +19,8 @@ class Log:
     not be.
     """
 
-    def __init__(self, remarks: RemarkFilter, *, verify: bool) -> None:
+    def __init__(self, file: str, remarks: RemarkFilter, *, verify: bool) -> None:
+        self._file = file
         self._remarks = remarks
         self._verify = verify
         self.produced: list[Produced] = []
@@ -49,5 +51,10 @@ class Log:
         from tilepass.frontends.triton.capture import parse_diagnostics
 
         diagnostics, _ = parse_diagnostics(str(error))
-        found = diagnostics or [Diagnostic("error", str(error))]
+        found = diagnostics or [Diagnostic("error", str(error), self._place_in(str(error)))]
         self.produced.extend(map(Produced, found))
+
+    def _place_in(self, message: str) -> SourceLocation | None:
+        """The place that the message of a pass names, which need not begin with it."""
+        match = re.search(rf"{re.escape(self._file)}:(\d+):(\d+)", message)
+        return SourceLocation(self._file, int(match[1]), int(match[2])) if match else None

@@ -54,7 +54,11 @@ class RemarkFilter:
 
 @dataclass(frozen=True)
 class OptOptions:
-    """What the user asked `tilepass-opt` for; `file` is `-` for standard input."""
+    """What the user asked `tilepass-opt` for; `file` is `-` for standard input.
+
+    `flags_known` is not empty if the passes were given as flags: a name in the pipeline that is no
+    pass may be a misspelt one of these.
+    """
 
     file: str | None
     pipeline: Pipeline = field(default_factory=Pipeline)
@@ -67,6 +71,7 @@ class OptOptions:
     allow_unregistered_dialect: bool = False
     debug_info: bool = False
     list_passes: bool = False
+    flags_known: tuple[str, ...] = ()
     ir_printing: IrPrinting = field(default_factory=IrPrinting)
     remarks: RemarkFilter = field(default_factory=RemarkFilter)
 
@@ -95,6 +100,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         allow_unregistered_dialect=known.allow_unregistered_dialect,
         debug_info=known.mlir_print_debuginfo,
         list_passes=known.list_passes,
+        flags_known=_flag_names(parser) if passes else (),
         ir_printing=_ir_printing(known),
         remarks=_remark_filter(known),
     )
@@ -164,6 +170,11 @@ _ONE_DASH = re.compile(
 def _two_dashes(argument: str) -> str:
     """MLIR's tools take their long flags with one dash too."""
     return f"-{argument}" if _ONE_DASH.match(argument) else argument
+
+
+def _flag_names(parser: argparse.ArgumentParser) -> tuple[str, ...]:
+    words = parser.format_help().replace(",", " ").split()
+    return tuple(word.lstrip("-") for word in words if re.match(r"-{1,2}[A-Za-z][\w-]+$", word))
 
 
 def _pass_from_flag(flag: str, parser: argparse.ArgumentParser) -> PipelineItem:

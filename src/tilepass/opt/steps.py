@@ -18,15 +18,17 @@ _ANY_TARGET = Target("cuda", 90)
 Step: TypeAlias = "Pass | BuiltinRun"
 
 
-def resolve(pipeline: Pipeline, target: Target | None) -> list[Step]:
+def resolve(
+    pipeline: Pipeline, target: Target | None, flags_known: tuple[str, ...] = ()
+) -> list[Step]:
     """The steps of a pipeline, their options checked.
 
-    Raises UnknownPassError, OptionError, AnchorError.
+    `flags_known`: see OptOptions. Raises UnknownPassError, OptionError, AnchorError.
     """
-    return [_resolve(item, target) for item in pipeline]
+    return [_resolve(item, target, flags_known) for item in pipeline]
 
 
-def _resolve(item: PipelineItem, target: Target | None) -> Step:
+def _resolve(item: PipelineItem, target: Target | None, flags_known: tuple[str, ...]) -> Step:
     if item.anchor:
         raise AnchorError(
             f"'{item}': tilepass-opt runs passes in the order in which they are written; "
@@ -42,9 +44,10 @@ def _resolve(item: PipelineItem, target: Target | None) -> Step:
     if builtin is None and item.name in pass_names():
         return instantiate(item)
     if builtin is None:
-        known = [*pass_names(), *discover()]
+        what = f"flag or pass '--{item.name}'" if flags_known else f"pass '{item.name}'"
+        known = [*pass_names(), *discover(), *flags_known]
         raise UnknownPassError(
-            f"unknown pass '{item.name}'{nearest(item.name, known)} (--list-passes lists all)"
+            f"unknown {what}{nearest(item.name, known)} (--list-passes lists all passes)"
         )
     step = BuiltinRun(builtin, item.options)
     step.check(target or _ANY_TARGET)

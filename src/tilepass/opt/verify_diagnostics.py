@@ -67,10 +67,11 @@ def _check(
     diagnostic: Diagnostic, expectations: Sequence[_Expectation], file: str
 ) -> Diagnostic | None:
     fitting = [one for one in expectations if one.covers(diagnostic, file)]
-    for expectation in fitting:
-        if expectation.severity == diagnostic.severity:
-            expectation.met = True
-            return None
+    same = [one for one in fitting if one.severity == diagnostic.severity]
+    if same:
+        # Of equal comments each expects a diagnostic of its own.
+        next((one for one in same if not one.met), same[0]).met = True
+        return None
     message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
     if fitting:
         message += f" (a {fitting[0].severity} was expected)"

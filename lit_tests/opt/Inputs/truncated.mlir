@@ -1,0 +1,3 @@
+module {
+  tt.func @f(%x: i32) {
+    %0 = arith.ad

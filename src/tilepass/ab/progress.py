@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from tilepass.ab.report import Report
 from tilepass.ab.table import format_estimate
 
 Show = Callable[[Report, Event], None]
+SECONDS_BETWEEN_INTERVALS = 1.0
 
 
 @contextmanager
@@ -23,7 +25,15 @@ def showing_progress(points: int) -> Generator[Show]:
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("starting", total=points)
 
+        shown = 0.0
+
         def show(report: Report, event: Event) -> None:
+            nonlocal shown
+            if isinstance(event, Sampled):
+                # An interval costs more to compute than its batch to measure.
+                if time.monotonic() - shown < SECONDS_BETWEEN_INTERVALS:
+                    return
+                shown = time.monotonic()
             progress.update(bar, description=_describe(report, event))
             if not isinstance(event, Done | Failed) or event.point is None:
                 return

@@ -25,7 +25,7 @@ from tilepass.ab.events import (
     Started,
 )
 from tilepass.ab.job import Job
-from tilepass.ab.protocol import Samples, Summary, summarise
+from tilepass.ab.protocol import Samples
 from tilepass.ab.statistics import (
     Estimate,
     Floats,
@@ -74,6 +74,9 @@ class Report:
         self.failure: str | None = None
         self.interrupted = False
         self.notes: list[str] = []
+        # Intervals by point, the two slots and the rounds they were computed from: every table,
+        # plot and file asks for the same ones.
+        self._estimates: dict[tuple[int, int, int, int], Estimate] = {}
         self.figures: Mapping[str, KernelFigures] = {}
 
     def add(self, event: Event) -> None:
@@ -147,17 +150,26 @@ class Report:
         """Whether something could not be done."""
         return self.failure is not None or any(p.status == "failed" for p in self.points)
 
-    def summary(self, index: int) -> Summary | None:
-        """Medians and duplicate of a point, or None where nothing was timed."""
+    def duplicate(self, index: int) -> tuple[Estimate, Verdict] | None:
+        """A' against A, or None where nothing was timed."""
         samples = self.points[index].samples
         if samples is None or self.points[index].status == "failed":
             return None
-        return summarise(samples, self.job.plan.criteria, self.job.seed(index))
+        measured = self._estimate(index, samples.arms, 0)
+        if measured is None:
+            return None
+        return measured, guarded_verdict(measured, measured, self.job.plan.criteria)
 
-    def duplicate(self, index: int) -> tuple[Estimate, Verdict] | None:
-        """A' against A, or None where nothing was timed."""
-        summary = self.summary(index)
-        return None if summary is None else (summary.duplicate.estimate, summary.duplicate.verdict)
+    def _estimate(self, index: int, slot: int, baseline: int) -> Estimate | None:
+        times, samples = self.times(index), self.points[index].samples
+        if times is None or samples is None:
+            return None
+        key = (index, slot, baseline, samples.measured)
+        if key not in self._estimates:
+            ratios = paired_ratios(times, slot, baseline)
+            seed = self.job.seed(index)
+            self._estimates[key] = estimate(ratios, self.job.plan.criteria, seed)
+        return self._estimates[key]
 
     def compare(self, index: int, arm: int, baseline: int = 0) -> tuple[Estimate, Verdict] | None:
         """Any two arms of a point, or None where one of them was not timed.
@@ -169,14 +181,11 @@ class Report:
             return None
         if point.first[arm] == point.first[baseline]:
             return Estimate(1.0, 1.0, 1.0, 0), Verdict.SAME
-        times = self.times(index)
+        measured = self._estimate(index, point.slot(arm), point.slot(baseline))
         duplicate = self.duplicate(index)
-        if times is None or duplicate is None:
+        if measured is None or duplicate is None:
             return None
-        criteria = self.job.plan.criteria
-        ratios = paired_ratios(times, point.slot(arm), point.slot(baseline))
-        measured = estimate(ratios, criteria, self.job.seed(index))
-        return measured, guarded_verdict(measured, duplicate[0], criteria)
+        return measured, guarded_verdict(measured, duplicate[0], self.job.plan.criteria)
 
     def times(self, index: int) -> Floats | None:
         """Times of the rounds that count, [rounds, slots] in us; None where there are none."""

@@ -54,7 +54,8 @@ def _where(report: Report) -> str:
     facts = report.facts
     if "GPU" not in facts:
         return "no GPU: compiled only, nothing was run or timed"
-    return f"{facts['GPU']}, driver {facts.get('driver', '?')}, triton {facts.get('triton', '?')}"
+    where = f"{facts['GPU']}, driver {facts.get('driver', '?')}, triton {facts.get('triton', '?')}"
+    return where + (f"; clocks {facts['clocks']}" if "clocks" in facts else "")
 
 
 def _time_table(report: Report) -> Table:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tilepass.ab.events import Event, Failed, Found, encode
 from tilepass.ab.job import Job, Task, decode_job
+from tilepass.ab.nvml import NvmlClock
 from tilepass.core.errors import TilepassError
 from tilepass.core.registry import load_file
 
@@ -46,22 +47,24 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     from tilepass.ab.clocks import ClockMonitor
     from tilepass.ab.cuda_device import CudaGpu
     from tilepass.ab.kernel_log import KernelLog
-    from tilepass.ab.nvml import NvmlClock
     from tilepass.ab.point import PointRunner
     from tilepass.ab.subjects import find_subject
 
     if not torch.cuda.is_available():
         raise TilepassError(f"torch {torch.__version__} finds no GPU")
     torch_cuda: Any = torch.cuda
-    clock = NvmlClock(str(torch_cuda.get_device_properties(0).uuid))
+    uuid = str(torch_cuda.get_device_properties(0).uuid)
+    clock, clock_facts = _open_clock(uuid)
     for path in job.load:
         load_file(path)
     log = KernelLog()
     log.install()
     subject = find_subject(job.kernel)
-    emit(Found(_facts(clock.facts())))
+    emit(Found(_facts(clock_facts)))
     with ExitStack() as stack:
-        monitor = None if prime else stack.enter_context(ClockMonitor(clock))
+        monitor = None
+        if clock is not None and not prime:
+            monitor = stack.enter_context(ClockMonitor(clock))
         runner = PointRunner(job, subject, log, CudaGpu(monitor), emit)
         for task in tasks:
             try:
@@ -75,6 +78,15 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
                     return POISONED
             torch.cuda.empty_cache()
     return 0
+
+
+def _open_clock(uuid: str) -> tuple[NvmlClock | None, dict[str, str]]:
+    """The clock of the GPU and what NVML says of it; without NVML the facts say why."""
+    try:
+        clock = NvmlClock(uuid)
+        return clock, clock.facts()
+    except TilepassError as error:
+        return None, {"clocks": f"not read: {error}"}
 
 
 def _facts(driver_facts: dict[str, str]) -> dict[str, str]:

@@ -44,6 +44,7 @@ def build(tree: Path, kind: str, output: Path) -> Path:
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+    assert "would be ignored" not in result.stderr
     (built,) = output.iterdir()
     return built
 

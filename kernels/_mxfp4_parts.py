@@ -30,6 +30,13 @@ DECODE = tl.constexpr("""{
 """A word of 8 codes ($8) times a pair of equal bf16 factors ($9), as 8 bf16 ($0..$7).
 lop3 with 0xEA is (a & b) | c."""
 
+REPEAT_HALVES = tl.constexpr("""{
+    prmt.b32 $0, $2, 0, 0x1010;
+    prmt.b32 $1, $2, 0, 0x3232;
+}""")
+"""The two bf16 of a word ($2), each twice ($0, $1): shifts and masks would take three times the
+instructions."""
+
 UNSCALE = tl.constexpr(2.0**64)
 """What the factors leave out, see `_mxfp4_format`."""
 
@@ -38,14 +45,17 @@ UNSCALE = tl.constexpr(2.0**64)
 def scale_factors(words, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Packed scales [BLOCK_N, max(1, BLOCK_K / 128)] as pairs of equal bf16 factors,
     int32 [BLOCK_N, BLOCK_K / 32]."""
-    bits = words.to(tl.uint32, bitcast=True)
     if BLOCK_K == 64:
-        factors = tl.join((bits & 0xFFFF) * 0x00010001, (bits >> 16) * 0x00010001)
+        pair = tl.inline_asm_elementwise(
+            REPEAT_HALVES, "=r,=r,r", [words], dtype=(tl.int32,) * 2, is_pure=True, pack=1
+        )
+        factors = tl.join(pair[0], pair[1])
     else:
+        bits = words.to(tl.uint32, bitcast=True)
         even = tl.join((bits & 0xFF) * 0x00800080, (bits >> 16 & 0xFF) * 0x00800080)
         odd = tl.join((bits >> 8 & 0xFF) * 0x00800080, (bits >> 24) * 0x00800080)
-        factors = tl.join(even, odd)
-    return factors.reshape(BLOCK_N, BLOCK_K // 32).to(tl.int32, bitcast=True)
+        factors = tl.join(even, odd).to(tl.int32, bitcast=True)
+    return factors.reshape(BLOCK_N, BLOCK_K // 32)
 
 
 @triton.jit

@@ -174,9 +174,9 @@ class Mxfp4Matmul(Workload[Mxfp4Config]):
             "counter_ptr": "*i32" if split else None,
             **dict.fromkeys(("M", "N", "padded_n", "k_tiles"), "i32"),
         }
-        # k_tiles is rarely a multiple of 16, and M never when it is below.
-        aligned = [name for name in arguments if name not in ("x_desc", "w_desc", "c_desc", "M")]
-        aligned.remove("k_tiles")
+        # Not k_tiles: it counts tiles, e.g. 23 of K = 2880.
+        pointers = ("scale_ptr", "c_ptr", "partial_ptr", "counter_ptr")
+        aligned = (*pointers, "c_stride", "M", "N", "padded_n")
         source = ast_source(self.jit_function(config), arguments, self.constants(config), aligned)
         return source, config.options()
 

@@ -75,9 +75,12 @@ def repair_interpreter() -> None:
     ) -> Any:
         inputs = [handle.data.view(np.uint32) for handle in handles]
         results = run_ptx(text, inputs, outputs=constraints.count("="))
-        return AssemblyResults(
-            [interpreter.TensorHandle(r.view(np.int16), interpreter.tl.int16) for r in results]
-        )
+        types = {2: (np.int16, interpreter.tl.int16), 4: (np.int32, interpreter.tl.int32)}
+        handles = [
+            interpreter.TensorHandle(r.view(types[r.itemsize][0]), types[r.itemsize][1])
+            for r in results
+        ]
+        return AssemblyResults(handles)
 
     interpreter._patch_lang_tensor = patch_tensor_with_index
     builder.create_inline_asm = inline_assembly

@@ -27,6 +27,18 @@ def lop3(a: Words, b: Words, c: Words, table: int) -> Words:
     return result
 
 
+def prmt(a: Words, b: Words, selector: int) -> Words:
+    """Byte n of the result is the byte of b:a that nibble n of `selector` names, 0 the lowest of a.
+    The nibble's top bit, which repeats the sign, is not used here."""
+    if selector & 0x8888:
+        raise NotImplementedError(f"prmt selector {selector:#06x}")
+    bytes_of = [source >> np.uint32(8 * n) & np.uint32(0xFF) for source in (a, b) for n in range(4)]
+    result = np.zeros_like(a)
+    for n in range(4):
+        result |= bytes_of[selector >> 4 * n & 7] << np.uint32(8 * n)
+    return result
+
+
 def multiply_bf16x2(a: Words, b: Words) -> Words:
     """Both halves, round to nearest even, subnormals kept."""
     halves: list[Words] = []
@@ -50,8 +62,9 @@ BINARY: dict[str, Callable[[Words, Words], Words]] = {
 }
 
 
-def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArray[np.uint16]]:
-    """The 16-bit outputs $0..$outputs-1 of an inline assembly text; inputs follow them."""
+def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArray[Any]]:
+    """The outputs $0..$outputs-1 of an inline assembly text, uint32 or uint16 as the instruction
+    writes them; the inputs follow."""
     shape = np.broadcast_shapes(*(x.shape for x in inputs))
     registers: dict[str, Any] = {
         f"${outputs + n}": np.broadcast_to(x, shape).astype(np.uint32) for n, x in enumerate(inputs)
@@ -74,6 +87,9 @@ def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArra
         elif operation == "lop3.b32":
             target, a, b, c, table = names
             registers[target] = lop3(value(a), value(b), value(c), int(table, 0))
+        elif operation == "prmt.b32":
+            target, a, b, selector = names
+            registers[target] = prmt(value(a), value(b), int(selector, 0))
         elif operation in BINARY:
             target, a, b = names
             registers[target] = BINARY[operation](value(a), value(b))

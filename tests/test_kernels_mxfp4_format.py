@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ptx_emulator import bf16_value, lop3, run_ptx
+from ptx_emulator import bf16_value, lop3, prmt, run_ptx
 
 from tilepass.core.errors import TilepassError
 from tilepass.kernels import _mxfp4_format as mxfp4
@@ -109,6 +109,12 @@ def test_scales_outside_the_range_are_refused(byte: int) -> None:
 def test_emulator_knows_no_other_instruction() -> None:
     with pytest.raises(NotImplementedError, match=r"xor\.b32"):
         run_ptx("{ xor.b32 $0, $1, $1; }", [np.zeros(1, np.uint32)], 1)
+
+
+def test_prmt_picks_bytes() -> None:
+    a, b = (np.array([x], np.uint32) for x in (0x03020100, 0x07060504))
+    assert prmt(a, b, 0x7410)[0] == 0x07040100
+    assert prmt(a, b, 0x3232)[0] == 0x03020302
 
 
 def test_lop3_table() -> None:

@@ -1,0 +1,83 @@
+"""Kernels that the tests of passes compile, and how they do it."""
+
+# Kernels are written in the language of Triton, which the type checker does not know.
+# pyright: basic, reportAssignmentType=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+HOPPER = GPUTarget("cuda", 90, 32)
+BLACKWELL = GPUTarget("cuda", 100, 32)
+
+
+@triton.jit
+def matmul(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    FLATTEN: tl.constexpr,
+    SPECIALIZE: tl.constexpr,
+    ASSUME: tl.constexpr,
+):
+    """Persistent C = A B^T, K in steps of 64."""
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, 64])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, 64])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles = tiles_m * tl.cdiv(N, BLOCK_N)
+    steps = tl.cdiv(K, 64)
+    if ASSUME:
+        tl.assume(steps > 0)
+    for tile in tl.range(
+        tl.program_id(0),
+        tiles,
+        tl.num_programs(0),
+        flatten=FLATTEN,
+        warp_specialize=SPECIALIZE,
+    ):
+        row = tile % tiles_m * BLOCK_M
+        column = tile // tiles_m * BLOCK_N
+        accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for k in range(steps):
+            a = a_desc.load([row, k * 64])
+            b = b_desc.load([column, k * 64])
+            accumulator = tl.dot(a, b.T, accumulator)
+        c_desc.store([row, column], accumulator.to(tl.bfloat16))
+
+
+def compile_matmul(
+    *,
+    flatten: bool,
+    specialize: bool = False,
+    assume: bool = False,
+    tile: tuple[int, int] = (128, 128),
+    num_warps: int = 8,
+    target: GPUTarget = HOPPER,
+) -> Any:
+    """The compiled kernel; `asm` holds the IR of every stage."""
+    constants = {
+        "BLOCK_M": tile[0],
+        "BLOCK_N": tile[1],
+        "FLATTEN": flatten,
+        "SPECIALIZE": specialize,
+        "ASSUME": assume,
+    }
+    signature = {
+        **dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*bf16"),
+        **dict.fromkeys(("M", "N", "K"), "i32"),
+        **dict.fromkeys(constants, "constexpr"),
+    }
+    aligned: Any = {(index,): [["tt.divisibility", 16]] for index in range(6)}
+    source = ASTSource(matmul, signature, constexprs=constants, attrs=aligned)
+    return triton.compile(source, target=target, options={"num_warps": num_warps})

@@ -1,0 +1,120 @@
+"""The passes in Triton's real pipeline: what they do to machine code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from passes_kernels import BLACKWELL, HOPPER, compile_matmul
+
+from tilepass.activate import enabled
+from tilepass.core.errors import PassFailure
+from tilepass.dump.ptxas import run_ptxas
+from tilepass.dump.tools import find_tools
+from tilepass.frontends.triton.bridge import triton_version
+from tilepass.kernels.mxfp4_matmul_triton import WORKLOAD as MXFP4
+
+REPAIRED = triton_version() >= (3, 9)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes from earlier compilations."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+
+
+def ptx(pipeline: str, **arguments: Any) -> str:
+    """Machine code of the matmul under a pipeline."""
+    with enabled(pipeline, remarks="none"):
+        return compile_matmul(**arguments).asm["ptx"]
+
+
+def test_flatten_off_gives_what_the_source_without_flatten_gives() -> None:
+    assert ptx("flatten-loops{mode=off}", flatten=True) == ptx("", flatten=False)
+
+
+def test_flatten_on_gives_what_the_source_with_flatten_gives() -> None:
+    """With a trip count that is proven positive nothing needs to be clamped."""
+    stock = ptx("", flatten=True, assume=True)
+    assert ptx("flatten-loops{mode=on}", flatten=False, assume=True) == stock
+    assert ptx("", flatten=False, assume=True) != stock
+
+
+def test_flatten_on_clamps_where_triton_needs_it() -> None:
+    """The maximum is the only difference to the source with flatten: LLVM merges it with the one
+    that fusing makes anyway."""
+    stock = ptx("", flatten=True)
+    rewritten = ptx("flatten-loops{mode=on}", flatten=False)
+    assert (rewritten == stock) == REPAIRED
+    assert -8 <= rewritten.count(";") - stock.count(";") <= 2
+    assert rewritten.count("wgmma.mma_async") == stock.count("wgmma.mma_async")
+
+
+def test_flatten_auto_flattens_bf16() -> None:
+    with enabled("flatten-loops", remarks="none") as session:
+        automatic = compile_matmul(flatten=False, tile=(128, 256)).asm["ttir"]
+    assert "tt.flatten" in automatic
+    assert [decision.source for decision in session.decisions] == ["cost-model"]
+
+
+@pytest.mark.parametrize("occupancy", [1, 2])
+def test_flatten_auto_does_not_flatten_register_operands(occupancy: int) -> None:
+    config = MXFP4.config_for((64, 8192, 8192), occupancy=occupancy, flatten=True)
+    with enabled("flatten-loops", remarks="none") as session:
+        compiled = MXFP4.compile(config, HOPPER)
+    assert "tt.flatten" not in compiled.asm["ttir"]
+    (decision,) = session.decisions
+    assert (decision.value, decision.facts["dot"]) == ("off", "register-a")
+    assert decision.facts["programs_per_sm"] == occupancy
+
+
+def serialized(compiled: Any) -> bool:
+    """Whether ptxas says that it runs one wgmma after the other."""
+    return run_ptxas(compiled.asm["ptx"], find_tools(90), compiled.metadata._asdict()).serialized
+
+
+def test_fix_dot_wait_ends_serialization() -> None:
+    """Triton 3.6 lets the epilogue of a flattened loop read an unfinished accumulator."""
+    config = MXFP4.config_for((128, 8192, 8192), occupancy=2, flatten=True)
+    stock = MXFP4.compile(config, HOPPER)
+    with enabled("fix-dot-wait", remarks="none") as session:
+        fixed = MXFP4.compile(config, HOPPER)
+    assert not serialized(fixed)
+    if triton_version() < (3, 7):
+        assert serialized(stock)
+    assert (stock.asm["ptx"] != fixed.asm["ptx"]) == bool(session.remarks) == serialized(stock)
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+def test_fix_dot_wait_leaves_covered_reads_alone(flatten: bool) -> None:
+    assert ptx("fix-dot-wait", flatten=flatten) == ptx("", flatten=flatten)
+
+
+def test_strip_assume_lets_specialized_loops_compile() -> None:
+    arguments: Any = {"flatten": False, "specialize": True, "assume": True, "num_warps": 4}
+    with pytest.raises(RuntimeError, match="PassManager::run failed"):
+        compile_matmul(**arguments)
+    with enabled("strip-assume", remarks="none"):
+        compiled = compile_matmul(**arguments)
+    assert "ttg.warp_specialize" in compiled.asm["ttgir"]
+
+
+def accumulators(pipeline: str) -> list[str]:
+    """Shapes of the buffers in tensor memory of a flattened 256x256 tile."""
+    with enabled(pipeline, remarks="none"):
+        compiled = compile_matmul(flatten=True, tile=(256, 256), target=BLACKWELL)
+    return re.findall(r"ttng\.tmem_alloc.*-> \(?!ttg\.memdesc<([\dx]+)xf32", compiled.asm["ttgir"])
+
+
+def test_acc_multi_buffer_sets_the_number_of_accumulators() -> None:
+    assert accumulators("") == ["2x256x256"]
+    assert accumulators("acc-multi-buffer") == ["256x256"]
+    assert accumulators("acc-multi-buffer{mode=allow}") == ["2x256x256"]
+
+
+def test_forced_decision_that_cannot_be_carried_out_is_an_error() -> None:
+    with enabled("acc-multi-buffer{mode=disallow}"), pytest.raises(PassFailure, match="registers"):
+        compile_matmul(flatten=True)

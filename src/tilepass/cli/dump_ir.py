@@ -130,6 +130,7 @@ def _dump_program(
     from tilepass.cli.run import program_environment
     from tilepass.dump.environment import EMPTY_PIPELINE, VARIABLES, encode
     from tilepass.dump.program import run_program
+    from tilepass.dump.store import DumpError
     from tilepass.frontends.placed import place_passes
 
     place_passes(options.pipeline, options.load)
@@ -138,8 +139,13 @@ def _dump_program(
     )
     environment |= {**VARIABLES, DUMP: encode(recorder_options)}
     status = run_program(command, environment)
-    folder = recorder_options.folder
-    reports = _finish(folder, options.no_html)
+    try:
+        reports = _finish(recorder_options.folder, options.no_html)
+    except DumpError as error:
+        if not status:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        reports = []
     if status:
         print(f"error: {command[0]} ended with exit status {status}", file=sys.stderr)
         return status

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tilepass.dump.ir_text import essence
+from tilepass.dump.ir_text import essence, lines_of
 
 # difflib takes time in the product of the two sides' lengths: pieces of at most this many lines.
 _LONGEST_PIECE = 300
@@ -49,8 +49,11 @@ def align(left: Sequence[str], right: Sequence[str]) -> list[Block]:
 
 
 def unified(left: str, right: str, left_name: str, right_name: str, context: int = 3) -> str:
-    """A unified diff that `patch` takes; empty where the texts are equal."""
-    a, b = left.splitlines(), right.splitlines()
+    """A unified diff that `patch` takes; empty where the texts are equal.
+
+    Both texts are taken to end in a newline.
+    """
+    a, b = lines_of(left), lines_of(right)
     blocks = list(_exact(align(a, b), a, b))
     lines: list[str] = []
     for hunk in _hunks(blocks, context):

@@ -55,11 +55,11 @@ class MlirLexer(RegexLexer):
             (r"#[A-Za-z_][\w$.-]*", Name.Decorator),
             (r"#\d+", Number.Integer),
             (r"![A-Za-z_][\w$.-]*", Keyword.Type),
+            (r"-?0x[0-9A-Fa-f]+(?![0-9A-Fa-fx])", Number.Hex),
             # Dimensions and what follows: `128x64xbf16`, `?x4x!tt.ptr<f32>`, `4x`.
             (r"(?:\d+|\?|\*)x(?:(?:\d+|\?)x)*", Number.Integer),
             (rf"{_BUILTIN_TYPES}\b", Keyword.Type),
             (words(_SHAPED_TYPES, suffix=r"(?=<)"), Keyword.Type),
-            (r"-?0x[0-9A-Fa-f]+", Number.Hex),
             (r"-?\d+\.\d*(?:[eE][+-]?\d+)?|-?\d+[eE][+-]?\d+", Number.Float),
             (r"-?\d+", Number.Integer),
             (r"(?:true|false|unit)\b", Keyword.Constant),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilepass.dump.fragments import Fragments
+from tilepass.dump.ir_text import lines_of
 from tilepass.dump.report import KernelReport, mlir_changes
 from tilepass.dump.rows import Gap, Row, RowKind, counts, fold, side_by_side
 from tilepass.dump.steps import Step
+from tilepass.dump.store import read_text
 
 CONTEXT = 3
 """Lines shown around a change."""
@@ -64,7 +66,7 @@ def _step_data(
 def _lines(report: KernelReport, step: Step) -> list[str]:
     if step.file is None or step.file.endswith((".cubin", ".hsaco")):
         return []
-    return (report.folder / step.file).read_text(errors="replace").splitlines()
+    return lines_of(read_text(report.folder / step.file))
 
 
 def _suffix(step: Step) -> str:

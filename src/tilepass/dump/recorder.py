@@ -112,7 +112,8 @@ class Recorder:
     def begin(self, compilation: CompilationInfo, source: Callable[[], str]) -> None:
         """A compilation starts from the IR that `source` prints."""
         self._threads.kernel = None
-        if not self._options.kernels.search(compilation.kernel) or self._is_dumped(compilation):
+        wanted = not self._failed and self._options.kernels.search(compilation.kernel)
+        if not wanted or self._is_dumped(compilation):
             return
         self._guarded(lambda: self._begin(compilation, source()))
 

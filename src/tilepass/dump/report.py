@@ -21,7 +21,7 @@ from tilepass.dump.steps import (
     read_compilation,
     read_steps,
 )
-from tilepass.dump.store import write_file
+from tilepass.dump.store import read_text, write_file
 from tilepass.dump.tools import Tools
 
 FIGURES_FILE = "figures.json"
@@ -97,8 +97,7 @@ def _write_diffs(folder: Path, steps: tuple[Step, ...]) -> None:
     for before, step in mlir_changes(folder, steps):
         assert before.file is not None
         assert step.file is not None
-        left = (folder / before.file).read_text()
-        right = (folder / step.file).read_text()
+        left, right = read_text(folder / before.file), read_text(folder / step.file)
         text = unified(left, right, before.file, step.file)
         write_file((folder / step.file).with_suffix(".diff"), text)
 
@@ -108,7 +107,7 @@ def _artifacts(
 ) -> Artifacts:
     assert binary.file is not None
     texts = {
-        step.stage: (folder / step.file).read_text()
+        step.stage: read_text(folder / step.file)
         for step in steps
         if step.file is not None and step.origin == "stage" and step is not binary
     }
@@ -126,7 +125,7 @@ def _shared_bytes(folder: Path, steps: tuple[Step, ...]) -> int | None:
     """What the last MLIR of the compilation says of shared memory, in bytes."""
     for step in reversed(steps):
         if step.file is not None and step.file.endswith(".mlir"):
-            found = _SHARED.search((folder / step.file).read_text())
+            found = _SHARED.search(read_text(folder / step.file))
             return int(found[1]) if found else None
     return None
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tilepass.dump.store import append_line, read_lines, write_file
+from tilepass.dump.store import append_line, read_lines, read_text, write_file
 
 Origin = Literal["triton", "tilepass", "stage"]
 STEPS_FILE = "steps.jsonl"
@@ -71,7 +71,7 @@ def write_compilation(folder: Path, record: CompilationRecord) -> None:
 
 def read_compilation(folder: Path) -> CompilationRecord:
     """The record in a kernel's folder; the file must be there."""
-    return CompilationRecord(**json.loads((folder / COMPILATION_FILE).read_text()))
+    return CompilationRecord(**json.loads(read_text(folder / COMPILATION_FILE)))
 
 
 def append_step(folder: Path, step: Step) -> None:

@@ -30,11 +30,16 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise DumpError(f"cannot write {path}: {error.strerror}") from error
 
 
+def read_text(path: Path) -> str:
+    """The text of a file of a dump."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
     """Append a record to a file of JSON lines. Raises DumpError."""
     line = json.dumps(record, default=str) + "\n"
     try:
-        with path.open("a") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(line)
     except OSError as error:
         raise DumpError(f"cannot write {path}: {error.strerror}") from error
@@ -44,7 +49,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The records of a file of JSON lines; a last line that was cut off is left out."""
     if not path.is_file():
         return []
-    lines = path.read_text().split("\n")
+    lines = read_text(path).split("\n")
     return [json.loads(line) for line in lines[:-1]]
 
 

@@ -74,6 +74,16 @@ def test_expected_ends(
     assert capsys.readouterr().err == shown
 
 
+def test_full_disk() -> None:
+    command = [sys.executable, "-m", "tilepass.cli.main", "opt", "-"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, input=_MODULE, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: No space left on device\n"
+
+
 def test_bugs_keep_their_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda _: 1 // 0, [])

@@ -17,7 +17,11 @@ BROKEN_PIPE = 128 + 13
 
 
 def run_guarded(command: Command, arguments: Sequence[str]) -> int:
-    """Run `command` and return its exit status; a TilepassError becomes `error: ...` and 1."""
+    """Run `command` and return its exit status.
+
+    A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes `error: ...`
+    and 1.
+    """
     try:
         status = command(arguments)
         sys.stdout.flush()
@@ -28,7 +32,17 @@ def run_guarded(command: Command, arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader is gone; the interpreter's own flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.filename is None:
+            _abandon_stdout()
+        place = "standard output" if error.filename is None else error.filename
+        print(f"error: {place}: {error.strerror or error}", file=sys.stderr)
+        return FAILURE
     return status
+
+
+def _abandon_stdout() -> None:
+    """What could not be written stays in the buffer: the flush at exit must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.pass_base import CompilerVersion, PassContext
+from tilepass.ir.quoting import in_quotes
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 
@@ -70,5 +71,4 @@ def is_cute(text: str) -> bool:
 
 def with_file_name(text: str, file: str) -> str:
     """Printed MLIR whose implicit locations name `file` instead of the text in memory."""
-    name = file.replace("\\", "\\\\").replace('"', '\\"')
-    return _IMPLICIT_LOCATION.sub(lambda _: f'"{name}"', text)
+    return _IMPLICIT_LOCATION.sub(lambda _: in_quotes(file), text)

@@ -82,7 +82,7 @@ def main() -> int:
             share = (deadline - time.monotonic()) / (len(studies) - index)
             report, good = run_study(study, share, arguments.out / f"{study.name}.json")
             well = well and good
-            if report.interrupted and time.monotonic() < deadline - 1:
+            if report.ended_by == "Ctrl-C":
                 return 130
     except TilepassError as error:
         print(f"error: {error}", file=sys.stderr)

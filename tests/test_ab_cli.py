@@ -64,8 +64,8 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_partial_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     report = simulated_report((1.03, 1.03), done=False)
-    report.interrupt()
-    assert "PARTIAL" in printed(report, capsys)
+    report.interrupt("Ctrl-C")
+    assert "PARTIAL: ended by Ctrl-C" in printed(report, capsys)
 
 
 def test_json(tmp_path: Path) -> None:

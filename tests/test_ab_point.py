@@ -149,7 +149,8 @@ def kinds(events: Sequence[Event]) -> list[str]:
 
 def test_a_point_is_checked_and_then_timed(run: Run) -> None:
     events = run("right", "rounded")
-    assert kinds(events) == ["Started", "ArmReady", "Setup", "Started", "Sampled", "Done"]
+    steps = ["Started", "ArmReady", "Started", "Setup", "Started", "Sampled", "Done"]
+    assert kinds(events) == steps
     assert events[-1] == Done(0, "timed")
     ready = [event for event in events if isinstance(event, ArmReady)]
     assert [event.equal_bits for event in ready] == [True, False]

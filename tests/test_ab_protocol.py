@@ -26,7 +26,8 @@ from tilepass.core.errors import TilepassError
 class RecordingDevice:
     """Times every launch alike and remembers the orders it was given."""
 
-    def __init__(self, jitter: float = 0.0) -> None:
+    def __init__(self, jitter: float = 0.0, launch_seconds: float = 0.001) -> None:
+        self.launch_seconds = launch_seconds
         self.orders: list[Orders] = []
         self.seconds = 0.0
         self._rng = np.random.default_rng(0)
@@ -37,7 +38,7 @@ class RecordingDevice:
 
     def time_rounds(self, orders: Orders) -> Batch:
         self.orders.append(orders)
-        self.seconds += 0.001 * orders.size
+        self.seconds += self.launch_seconds * orders.size
         times = 100.0 * np.exp(self._rng.normal(0.0, self._jitter, orders.shape))
         return Batch(times=times, clocks=None)
 
@@ -78,6 +79,13 @@ def test_sampling_ends_with_the_rounds() -> None:
     plan = Plan(first_rounds=50, most_rounds=130, seconds=1e9, warm_up_seconds=0.0)
     batches = list(measure(device, 2, plan, device.now))
     assert sum(len(batch.times) for batch in batches) == 130
+
+
+def test_a_slow_kernel_is_not_asked_for_a_hundred_rounds_at_once() -> None:
+    device = RecordingDevice(jitter=0.5, launch_seconds=0.5)
+    plan = Plan(seconds=9.0, warm_up_seconds=0.0)
+    batches = list(measure(device, 2, plan, device.now))
+    assert [len(batch.times) for batch in batches] == [1] * 6
 
 
 def test_more_than_two_arms_share_the_rounds() -> None:

@@ -183,6 +183,9 @@ def test_outputs_are_compared_by_bits() -> None:
     assert equal_bits((nan,), (nan.clone(),))
     assert not equal_bits((torch.zeros(3),), (-torch.zeros(3),))
     assert not equal_bits((torch.zeros(3),), (torch.zeros(4),))
+    assert equal_bits((torch.tensor(1.0),), (torch.tensor(1.0),))
+    padded = torch.zeros(4, 8)[:, :3]
+    assert equal_bits((padded,), (torch.zeros(4, 3),))
 
 
 def test_arms_are_told_apart_by_binary_and_settings() -> None:

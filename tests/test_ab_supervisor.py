@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +67,9 @@ for task in tasks:
         if behave == "stall":
             time.sleep(60)
         if behave == "interrupt":
-            open(job.points[task.point].overrides["flag"], "w").close()
+            overrides = job.points[task.point].overrides
+            open(overrides["pid"], "w").write(str(os.getpid()))
+            open(overrides["flag"], "w").close()
             time.sleep(60)
     emit(Done(task.point, "timed"))
 """
@@ -178,24 +182,59 @@ def test_the_end_of_the_budget_gives_a_partial_report(
     assert report.to_dict()["status"] == "partial"
 
 
+# `tilepass ab` on a machine that seems to have a GPU, with the worker above.
+COMMAND = """
+import sys
+from tilepass.ab import session
+from tilepass.cli import ab
+from tilepass.cli.guard import run_guarded
+
+worker, *arguments = sys.argv[1:]
+session.gpu_count = lambda: 1
+ab._means = lambda _: session.Means(1, command=lambda mode: [sys.executable, worker, mode])
+sys.exit(run_guarded(ab.main, arguments))
+"""
+
+KERNEL = """
+def matmul(inputs, **options): ...
+def make_inputs(shape, seed): ...
+def reference(inputs): ...
+"""
+
+
 def test_ctrl_c_keeps_what_was_measured(worker: Callable[[str], list[str]], tmp_path: Path) -> None:
-    flag = tmp_path / "measured"
-    job = job_of("time", "interrupt", "time", flag=str(flag))
+    (tmp_path / "command.py").write_text(COMMAND)
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    flag, result, pid = (tmp_path / name for name in ("measured", "result.json", "pid"))
+    settings = ["--config=behave=interrupt", f"--config=flag={flag}", f"--config=pid={pid}"]
+    command = [sys.executable, str(tmp_path / "command.py"), worker("time")[1]]
+    command += [f"{tmp_path / 'kernel.py'}:matmul", "--shape", "64x64x64", "--shape", "32x32x32"]
+    command += [*settings, "--raw", "--json", str(result)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for(flag)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "PARTIAL: ended by Ctrl-C" in out
+    data = json.loads(result.read_text())
+    assert (data["status"], data["ended_by"]) == ("partial", "Ctrl-C")
+    assert [point["status"] for point in data["points"]] == ["partial", "partial"]
+    assert data["points"][0]["rounds_measured"] > 0
+    assert len(data["points"][0]["times_us"]) > 0
+    assert data["points"][1]["rounds_measured"] == 0
+    with pytest.raises(ProcessLookupError):  # the worker, which sleeps on, was ended
+        os.kill(int(pid.read_text()), 0)
 
-    def interrupt_when_measured() -> None:
-        while not flag.exists():
-            time.sleep(0.02)
-        time.sleep(0.3)
-        os.kill(os.getpid(), 2)
 
-    threading.Thread(target=interrupt_when_measured, daemon=True).start()
-    report = run_on_gpu(job, FreeSubject(), Means(processes=1, command=worker))
-    assert [p.status for p in report.points] == ["timed", "partial", "partial"]
-    data = report.to_dict(raw=True)
-    assert data["status"] == "partial"
-    assert data["points"][1]["rounds_measured"] > 0
-    assert len(data["points"][1]["times_us"]) > 0
-    assert data["points"][2]["rounds_measured"] == 0
+def wait_for(path: Path, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path.name} did not appear"
+        time.sleep(0.02)
 
 
 def test_jobs_and_events_survive_the_trip() -> None:
@@ -206,6 +245,17 @@ def test_jobs_and_events_survive_the_trip() -> None:
     assert KernelFact("k", "h", "p") == KernelFact(**{"name": "k", "code_hash": "h", "path": "p"})
     with pytest.raises(TilepassError, match="not an event"):
         decode("Segmentation fault\n")
+
+
+def test_a_worker_without_a_gpu_says_so() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    job = job_of("time")
+    report = run_on_gpu(job, FreeSubject(), Means(processes=1))
+    assert report.failure is not None
+    assert "finds no GPU" in report.failure
+    assert report.failed
 
 
 def test_a_report_without_events_is_partial() -> None:

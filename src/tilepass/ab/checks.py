@@ -47,7 +47,7 @@ def equal_bits(outputs: Tensors, others: Tensors) -> bool:
     return all(
         a.shape == b.shape
         and a.dtype == b.dtype
-        and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+        and torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
         for a, b in zip(outputs, others, strict=True)
     )
 

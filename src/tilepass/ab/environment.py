@@ -6,13 +6,15 @@ import os
 import platform
 from importlib import metadata
 
-_PACKAGES = ("tilepass", "triton", "torch", "nvidia-cutlass-dsl", "numpy")
+import tilepass
+
+_PACKAGES = ("triton", "torch", "nvidia-cutlass-dsl", "numpy")
 _VARIABLES = ("TRITON_DEFAULT_FP_FUSION", "TRITON_PTXAS_PATH", "CUDA_VISIBLE_DEVICES")
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages involved, and the variables that change a binary."""
-    found = {"Python": platform.python_version()}
+    found = {"Python": platform.python_version(), "tilepass": tilepass.__version__}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)

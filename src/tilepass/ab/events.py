@@ -21,7 +21,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Started:
-    """Work on a point begins, or enters a new step (`compile`, `check`, `time`)."""
+    """Work on a point begins, or enters a new step (`compile`, `check`, `estimate`, `time`)."""
 
     point: int
     step: str
@@ -35,6 +35,13 @@ class KernelFact:
     name: str
     code_hash: str
     path: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel is compiled and on the GPU: what follows is its launch."""
+
+    kernel: str
 
 
 @dataclass(frozen=True)
@@ -101,9 +108,9 @@ class Failed:
     lost: bool = False
 
 
-Event = Found | Started | ArmReady | Setup | Sampled | Done | Failed
+Event = Found | Started | Loaded | ArmReady | Setup | Sampled | Done | Failed
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Found, Started, ArmReady, Setup, Sampled, Done, Failed)
+    kind.__name__: kind for kind in (Found, Started, Loaded, ArmReady, Setup, Sampled, Done, Failed)
 }
 
 

@@ -7,7 +7,7 @@ tells.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,22 @@ from tilepass.dump.elf import code_hash
 
 
 class KernelLog:
-    """Remembers every binary that Triton loads in this process, from `install` on."""
+    """Remembers every binary that Triton loads in this process, from `install` on.
 
-    def __init__(self) -> None:
+    `on_load` is called when a kernel has been compiled and loaded, before its first launch.
+    """
+
+    def __init__(self, on_load: Callable[[KernelFact], None] | None = None) -> None:
         self._loaded: dict[int, KernelFact] = {}
+        self._on_load = on_load
 
     def install(self) -> None:
         """Start to listen; before the first launch, since a kernel is loaded once."""
-        _runtime().kernel_load_end_hook.add(self._on_load)
+        _runtime().kernel_load_end_hook.add(self._note_load)
 
     def uninstall(self) -> None:
         """Stop listening."""
-        _runtime().kernel_load_end_hook.remove(self._on_load)
+        _runtime().kernel_load_end_hook.remove(self._note_load)
 
     @contextmanager
     def launches(self) -> Generator[dict[str, KernelFact]]:
@@ -49,10 +53,13 @@ class KernelLog:
         finally:
             _runtime().launch_enter_hook.remove(on_launch)
 
-    def _on_load(
+    def _note_load(
         self, module: Any, function: int, name: str, metadata_group: Mapping[str, str], key: str
     ) -> None:
-        self._loaded[function] = kernel_fact(name, metadata_group)
+        kernel = kernel_fact(name, metadata_group)
+        self._loaded[function] = kernel
+        if self._on_load is not None:
+            self._on_load(kernel)
 
 
 def kernel_fact(name: str, metadata_group: Mapping[str, str]) -> KernelFact:

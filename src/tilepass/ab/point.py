@@ -131,6 +131,8 @@ class PointRunner:
         with arm_enabled(arm) as remarks:
             with self._log.launches() as kernels:
                 launcher()
+            if not kernels:
+                raise TilepassError(f"arm {arm.label} launched no Triton kernel")
             graph = self._gpu.capture([launcher])
         outputs = graph.outputs[0]
         poison(outputs)
@@ -154,6 +156,7 @@ class PointRunner:
         self, point: int, timed: Sequence[Prepared], inputs: object, notes: tuple[str, ...]
     ) -> list[Graph]:
         """One graph per slot, each of the same number of launches over as many input copies."""
+        self._emit(Started(point, "estimate"))
         where, subject = self._job.points[point], self._subject
         flops, moved = subject.work(where.shape, timed[0].config)
         launches = launches_for(min(self._gpu.launch_us(prepared.graph) for prepared in timed))

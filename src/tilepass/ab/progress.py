@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tilepass.ab.events import Done, Event, Failed, Found, Sampled, Started
+from tilepass.ab.events import Done, Event, Failed, Found, Loaded, Sampled, Started
 from tilepass.ab.report import Report
 from tilepass.ab.table import format_estimate
 
@@ -51,6 +51,8 @@ def _describe(report: Report, event: Event) -> str:
         return f"{where}failed: {event.message}"
     if isinstance(event, Found):
         return event.facts.get("GPU", "")
+    if isinstance(event, Loaded):
+        return f"launching {event.kernel}"
     where = report.job.points[event.point].describe()
     if isinstance(event, Started):
         return f"{where}: {event.step}"

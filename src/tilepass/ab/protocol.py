@@ -28,6 +28,10 @@ from tilepass.ab.statistics import (
 
 Orders = NDArray[np.int64]
 
+MOST_ROUNDS_AT_ONCE = 100
+SECONDS_AT_ONCE = 2.0
+"""A device is asked for at most so much before the budget is looked at again."""
+
 LOOK_RESAMPLES = 200
 """Bootstrap resamples for the decision whether to go on."""
 
@@ -190,12 +194,12 @@ def measure(
     look = replace(plan.criteria, resamples=min(plan.criteria.resamples, LOOK_RESAMPLES))
     slots = arms + 1
     rng = np.random.default_rng(plan.seed)
-    _warm_up(device, rng, slots, plan.warm_up_seconds, now)
+    at_once = _warm_up(device, rng, slots, plan.warm_up_seconds, now)
     samples = Samples(arms)
     start = now()
     rounds = plan.first_rounds
     while rounds > 0:
-        for size in _chunks(rounds):
+        for size in _chunks(rounds, at_once):
             batch = device.time_rounds(random_orders(rng, size, slots))
             samples.add(batch)
             yield batch
@@ -216,7 +220,7 @@ def _settled(summary: Summary, criteria: Criteria) -> bool:
     return widest <= criteria.precision
 
 
-def _chunks(rounds: int, largest: int = 100) -> Iterator[int]:
+def _chunks(rounds: int, largest: int) -> Iterator[int]:
     """`rounds` cut into pieces, so that a budget that ends is noticed."""
     while rounds > 0:
         size = min(rounds, largest)
@@ -230,9 +234,17 @@ def _warm_up(
     slots: int,
     seconds: float,
     now: Callable[[], float],
-) -> None:
-    """Launch until the clocks have settled; at least one round of each slot."""
+) -> int:
+    """Launch until the clocks have settled; at least one round of each slot.
+
+    Returns how many rounds to ask the device for at once, by how long the last one took.
+    """
     start = now()
-    device.time_rounds(random_orders(rng, 1, slots))
-    while now() - start < seconds:
-        device.time_rounds(random_orders(rng, 16, slots))
+    rounds = 1
+    while True:
+        begun = now()
+        device.time_rounds(random_orders(rng, rounds, slots))
+        each = (now() - begun) / rounds
+        if now() - start >= seconds:
+            return max(1, min(MOST_ROUNDS_AT_ONCE, int(SECONDS_AT_ONCE / max(each, 1e-9))))
+        rounds = 16 if each * 16 < SECONDS_AT_ONCE else 1

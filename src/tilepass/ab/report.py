@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from tilepass.ab.events import (
     Failed,
     Found,
     KernelFact,
+    Loaded,
     Sampled,
     Setup,
     Started,
@@ -72,7 +74,7 @@ class Report:
         self.facts: dict[str, str] = {}
         self.points = [PointResult() for _ in job.points]
         self.failure: str | None = None
-        self.interrupted = False
+        self.ended_by: Literal["Ctrl-C", "budget"] | None = None
         self.notes: list[str] = []
         # Intervals by point, the two slots and the rounds they were computed from: every table,
         # plot and file asks for the same ones.
@@ -86,6 +88,8 @@ class Report:
                 self.facts.update(event.facts)
             case Failed():
                 self._failed(event)
+            case Loaded():
+                pass
             case Started():
                 self.points[event.point].status = "running"
             case ArmReady():
@@ -133,9 +137,9 @@ class Report:
         else:
             point.status = "timed"
 
-    def interrupt(self) -> None:
-        """Mark what was not finished: the run was ended by the user or by its budget."""
-        self.interrupted = True
+    def interrupt(self, by: Literal["Ctrl-C", "budget"]) -> None:
+        """Mark what was not finished: the run was ended early."""
+        self.ended_by = by
         for point in self.points:
             if point.status in ("running", "waiting"):
                 point.status = "partial"
@@ -143,7 +147,8 @@ class Report:
     @property
     def partial(self) -> bool:
         """Whether something that was asked for is missing."""
-        return self.interrupted or any(p.status in ("partial", "waiting") for p in self.points)
+        unfinished = ("partial", "waiting", "running")
+        return self.ended_by is not None or any(p.status in unfinished for p in self.points)
 
     @property
     def failed(self) -> bool:
@@ -206,6 +211,8 @@ class Report:
         return {
             "schema": SCHEMA,
             "status": "partial" if self.partial else "failed" if self.failed else "complete",
+            "ended_by": self.ended_by,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "failure": self.failure,
             "notes": self.notes,
             "environment": self.facts,
@@ -255,6 +262,11 @@ class Report:
             "median_us": self.median_us(index, arm) if point.first else None,
             "against_baseline": _comparison_dict(self.compare(index, arm)) if arm else None,
         }
+
+
+def empty_report(job: Job) -> dict[str, Any]:
+    """The JSON of a job of which nothing is measured yet: partial."""
+    return Report(job).to_dict()
 
 
 def _comparison_dict(compared: tuple[Estimate, Verdict] | None) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ def run_on_gpu(job: Job, subject: Subject, means: Means, listener: Listener = ig
             _note(report, failed, listener)
         _time(report, means, deadline, listener)
     except KeyboardInterrupt:
-        report.interrupt()
+        report.interrupt("Ctrl-C")
     return report
 
 
@@ -112,7 +112,7 @@ def _time(report: Report, means: Means, deadline: float | None, listener: Listen
         _note(report, event, listener)
         ended = all(p.status in ("timed", "identical", "failed") for p in report.points)
         if deadline is not None and time.monotonic() > deadline and not ended:
-            report.interrupt()
+            report.interrupt("budget")
             return
 
 
@@ -136,7 +136,7 @@ def run_static(job: Job, subject: Subject, arch: int, listener: Listener = ignor
     try:
         compile_points(job, subject, arch, note)
     except KeyboardInterrupt:
-        report.interrupt()
+        report.interrupt("Ctrl-C")
     return report
 
 

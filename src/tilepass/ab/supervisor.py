@@ -19,7 +19,17 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import IO, Self
 
-from tilepass.ab.events import ArmReady, Done, Event, Failed, Sampled, Setup, Started, decode
+from tilepass.ab.events import (
+    ArmReady,
+    Done,
+    Event,
+    Failed,
+    Loaded,
+    Sampled,
+    Setup,
+    Started,
+    decode,
+)
 from tilepass.ab.job import Job, Task, encode_job
 
 Command = Sequence[str]
@@ -36,13 +46,11 @@ class Limits:
 
     def after(self, event: Event) -> float:
         """How long to wait for the event that follows this one."""
-        if isinstance(event, Setup | Sampled) or _is_timing(event):
+        if isinstance(event, Loaded | Setup | Sampled):
             return self.launch
-        return self.compile if isinstance(event, Started | ArmReady) else self.start
-
-
-def _is_timing(event: Event) -> bool:
-    return isinstance(event, Started) and event.step == "time"
+        if isinstance(event, Started):
+            return self.launch if event.step in ("estimate", "time") else self.compile
+        return self.compile if isinstance(event, ArmReady) else self.start
 
 
 def worker_command(mode: str) -> list[str]:

@@ -47,7 +47,8 @@ def print_report(report: Report, console: Console) -> None:
     for note in report.notes:
         console.print(note, highlight=False, markup=False)
     if report.partial:
-        console.print("PARTIAL: ended before everything was measured", style="yellow")
+        why = f" by {report.ended_by}" if report.ended_by else ""
+        console.print(f"PARTIAL: ended{why} before everything was measured", style="yellow")
 
 
 def _where(report: Report) -> str:

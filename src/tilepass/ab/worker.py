@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from tilepass.ab.events import Event, Failed, Found, encode
+from tilepass.ab.events import Event, Failed, Found, Loaded, encode
 from tilepass.ab.job import Job, Task, decode_job
 from tilepass.ab.nvml import NvmlClock
 from tilepass.core.errors import TilepassError
@@ -57,7 +57,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     clock, clock_facts = _open_clock(uuid)
     for path in job.load:
         load_file(path)
-    log = KernelLog()
+    log = KernelLog(on_load=lambda kernel: emit(Loaded(kernel.name)))
     log.install()
     subject = find_subject(job.kernel)
     emit(Found(_facts(clock_facts)))

@@ -29,8 +29,8 @@ Every arm is checked against the reference first. Then A, the other arms and a d
 launched in turn, in random order, until each ratio is known to --precision. Without a GPU the arms
 are compiled and their static figures compared.
 
-Exit status: 0, 1 where a shape could not be done or an output was wrong, 130 after Ctrl-C (what was
-measured is written and marked partial).
+Exit status: 0; 1 where a shape could not be done, an output was wrong, or the budget ended; 130
+after Ctrl-C. What was measured is written all the same, and marked partial.
 
 examples:
   tilepass ab persistent-matmul --b 'flatten-loops{mode=off}' --shape 8192x8192x512
@@ -149,9 +149,12 @@ def _run_with_progress(
 ) -> Report:
     from tilepass.ab.events import Event
     from tilepass.ab.progress import showing_progress
-    from tilepass.ab.report import write_json
+    from tilepass.ab.report import empty_report, write_json
     from tilepass.ab.session import finished, run_on_gpu
 
+    if arguments.json:
+        # A file that cannot be written is found now, not after minutes of measuring.
+        write_json(arguments.json, empty_report(job))
     with showing_progress(len(job.points)) as show:
 
         def listen(report: Report, event: Event) -> None:
@@ -171,7 +174,7 @@ def _finish(report: Report, arguments: argparse.Namespace) -> int:
     from tilepass.ab.session import add_figures
     from tilepass.ab.table import print_report
 
-    if not arguments.no_figures and not report.interrupted:
+    if not arguments.no_figures and report.ended_by is None:
         add_figures(report)
     # Rich takes a pipe for 80 columns wide, and would cut the tables.
     print_report(report, Console() if sys.stdout.isatty() else Console(width=200))
@@ -181,6 +184,6 @@ def _finish(report: Report, arguments: argparse.Namespace) -> int:
         plot_report(report, arguments.plot)
     if report.failure is not None:
         raise TilepassError(report.failure)
-    if report.interrupted:
+    if report.ended_by == "Ctrl-C":
         return INTERRUPTED
-    return 1 if report.failed else 0
+    return 1 if report.failed or report.partial else 0

@@ -96,7 +96,9 @@ def mxfp4_matmul(
 
 @dataclass(frozen=True, kw_only=True)
 class Mxfp4Config(Config):
-    """`occupancy` is the number of programs on an SM; 2 limits the registers of each."""
+    """`occupancy` is the number of programs on an SM; 2 limits the registers of each. Raises
+    TilepassError when a split K is to be flattened: its tile loop holds a branch and a second
+    loop, which Triton does not fuse or, in 3.6, fails on."""
 
     occupancy: Literal[1, 2] = 1
     block_m: int = 64
@@ -105,6 +107,10 @@ class Mxfp4Config(Config):
     split_k: int = 1
     flatten: bool = True
     programs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.flatten and self.split_k > 1:
+            raise TilepassError("mxfp4_matmul_triton: split_k above 1 needs flatten=off")
 
     def options(self) -> dict[str, Any]:
         options = super().options()
@@ -148,13 +154,17 @@ class Mxfp4Matmul(Workload[Mxfp4Config]):
     )
 
     def config_for(self, shape: Shape, **fields: Any) -> Mxfp4Config:
-        """The tile for this M at the given `occupancy` (1 unless given)."""
+        """The tile for this M at the given `occupancy` (1 unless given); flattened unless K is
+        split."""
         M, _, _ = self.checked_shape(shape)
         occupancy = fields.get("occupancy", 1)
         if occupancy not in TILES:
             raise TilepassError(f"{self.name}: occupancy is 1 or 2, not {occupancy}")
         tile = next(t for t in TILES[occupancy] if t[0] >= M or t[0] == 0)
-        chosen = dict(zip(("block_m", "block_n", "block_k", "num_stages"), tile[1:], strict=True))
+        chosen: dict[str, Any] = dict(
+            zip(("block_m", "block_n", "block_k", "num_stages"), tile[1:], strict=True)
+        )
+        chosen["flatten"] = fields.get("split_k", 1) == 1
         return self.with_fields(self.default_config, chosen | fields)
 
     def jit_function(self, config: Mxfp4Config) -> Any:

@@ -246,3 +246,11 @@ def test_mxfp4_refuses_other_steps_and_splits() -> None:
             workload.prepare(inputs, workload.config_for((16, 32, 64), **fields))
     with pytest.raises(TilepassError, match="occupancy is 1 or 2, not 3"):
         workload.config_for((16, 32, 64), occupancy=3)
+
+
+def test_mxfp4_split_is_not_flattened() -> None:
+    workload = get_workload("mxfp4_matmul")
+    config = workload.config_from((16, 32, 64), {"split_k": "4"})
+    assert not config.flatten
+    with pytest.raises(TilepassError, match="split_k above 1 needs flatten=off"):
+        workload.configure(config, {"flatten": "on"})

@@ -8,11 +8,12 @@ inside one (`!ttg.memdesc<128x64xf16, #shared, #smem>`) would stay a name withou
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 _DEFINITION = re.compile(r"([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)$")
+_CHUNK = 1 << 20
 _QUOTE_IN_COMMENT = re.compile(r'//[^\n]*"')
 _STRING_OR_COMMENT = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*'
 
@@ -24,47 +25,50 @@ class Aliases:
     definitions: Mapping[str, str]
 
     @classmethod
-    def split(cls, text: str) -> tuple[Aliases, str]:
-        """The definitions in a text, and the text without them; locations stay in the text."""
-        definitions: dict[str, str] = {}
-        kept: list[str] = []
-        for line in text.split("\n"):
-            if line[:1] in ("#", "!") and (match := _DEFINITION.match(line)):
-                definitions[match[1]] = match[2]
-            else:
-                kept.append(line)
-        return cls(definitions), "\n".join(kept)
+    def expand(cls, text: str) -> tuple[Aliases, str]:
+        """The aliases of a text, and the text without their definitions and uses.
 
-    def expand(self, text: str) -> str:
-        """`text`, which holds no definitions, with the body in place of each name.
-
-        String literals and comments are left alone.
+        Definitions come before uses, as MLIR wants them. String literals, comments and locations
+        are left alone.
         """
-        if not self.definitions:
-            return text
+        aliases, expanded = cls({}), list[str]()
+        for chunk in _chunks(text):
+            found, rest = _without_definitions(chunk)
+            if found:
+                aliases = cls({**aliases.definitions, **found})
+            expanded.append(aliases._expanded(rest) if aliases.definitions else rest)
+        return aliases, "".join(expanded)
+
+    def shorten(self, printed: Iterable[str]) -> Iterator[str]:
+        """A text that MLIR printed, in parts that end at line ends, with aliases again.
+
+        Half the length where layouts are many, and each attribute is parsed once.
+        """
+        for body, name in self._new_names.items():
+            yield f"{name} = {body}\n"
+        for part in printed:
+            # A string that holds what looks like an attribute must stay as it is.
+            yield part if "#tt" in _strings(part) else self._shortened(part)
+
+    def _expanded(self, text: str) -> str:
         bodies = self._bodies
         if _strings_are_inert(text):
             return self._names.sub(lambda match: bodies[match[0]], text)
         # A string may hold what looks like an alias: tell the tokens apart one by one.
         return self._tokens.sub(lambda match: bodies.get(match[0], match[0]), text)
 
-    def restore(self, printed: str) -> str:
-        """A module's text with the names in place of the bodies again, and the definitions.
+    def _shortened(self, text: str) -> str:
+        for body, name in self._new_names.items():
+            text = text.replace(body, name)
+        return text
 
-        Half the length where layouts are many, and each attribute is parsed once. `printed` is
-        MLIR's own output; it is returned as it is where a name or a body could also mean something
-        else.
-        """
-        head = printed[: printed.find('"builtin.module"')]
-        taken = any(f"{name} = " in head for name in self.definitions)
-        if not self.definitions or taken or "#tt" in _strings(printed):
-            return printed
+    @cached_property
+    def _new_names(self) -> dict[str, str]:
+        """Names by body, names that no printer makes; the longest first: bodies hold others."""
         # A body that ends in its closing bracket cannot be the beginning of a longer one.
-        bodies = {body: name for name, body in self._bodies.items() if body.endswith(">")}
-        for body in sorted(bodies, key=len, reverse=True):
-            printed = printed.replace(body, bodies[body])
-        definitions = [f"{name} = {body}\n" for name, body in self.definitions.items()]
-        return "".join(definitions) + printed
+        bodies = {body for body in self._bodies.values() if body.endswith(">")}
+        ordered = sorted(bodies, key=lambda body: (-len(body), body))
+        return {body: f"{body[0]}tilepass{index}" for index, body in enumerate(ordered)}
 
     @cached_property
     def _bodies(self) -> dict[str, str]:
@@ -85,10 +89,30 @@ class Aliases:
         return re.compile(f"{_STRING_OR_COMMENT}|{self._names.pattern}")
 
 
+def _without_definitions(chunk: str) -> tuple[dict[str, str], str]:
+    """The definitions in a part of a text, and the part without them."""
+    definitions: dict[str, str] = {}
+    kept: list[str] = []
+    for line in chunk.split("\n"):
+        if line[:1] in ("#", "!") and (match := _DEFINITION.match(line)):
+            definitions[match[1]] = match[2]
+        else:
+            kept.append(line)
+    return definitions, "\n".join(kept)
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Parts of about 1 MB that end at line ends: what is made of them stays small."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + _CHUNK) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
 def expand_aliases(text: str) -> str:
     """`text` with every attribute and type alias replaced by its definition."""
-    aliases, rest = Aliases.split(text)
-    return aliases.expand(rest)
+    return Aliases.expand(text)[1]
 
 
 def _strings_are_inert(text: str) -> bool:

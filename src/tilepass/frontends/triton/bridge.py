@@ -29,6 +29,7 @@ from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
 from tilepass.ir.aliases import Aliases
 from tilepass.ir.checked_run import checked_run
+from tilepass.ir.memory_file import MemoryFile
 
 __all__ = [
     "Captured",
@@ -62,8 +63,17 @@ def from_engine(
 
     `aliases` are those of the text that the module was parsed from, to shorten the way back.
     """
-    text = engine.print_generic(module)
-    return parse(aliases.restore(text) if aliases else text, context)
+    with _printed(module, aliases) as file:
+        return parse(file, context)
+
+
+def _printed(module: engine.Module | engine.Operation, aliases: Aliases | None) -> MemoryFile:
+    printed = MemoryFile()
+    engine.print_to(module, printed)
+    if aliases is None:
+        return printed
+    with printed:
+        return MemoryFile(aliases.shorten(printed.chunks()))
 
 
 def run_passes(
@@ -90,7 +100,7 @@ def run_passes(
             after_pass(a_pass, trip.pretty)
         if index + 1 < len(passes):
             names = engine.operation_names(trip.working)
-    return trip.result()
+    return trip.finish()
 
 
 def _may_fire(a_pass: Pass, names: set[str]) -> bool:
@@ -106,8 +116,8 @@ class _Trip:
         self._original = module
         self._passes = passes
         self._make_context = make_context
-        self._aliases, text = Aliases.split(generic_text(module))
-        self.working = engine.parse_expanded(self._aliases.expand(text))
+        self._aliases, text = Aliases.expand(generic_text(module))
+        self.working = engine.parse_expanded(text)
         # (index of the pass, its context, the module after it): which pass broke the module, when
         # only Triton's verifier notices at the end. A single pass needs no copies.
         self._after: list[tuple[int, PassContext, engine.Operation | None]] = []
@@ -123,12 +133,19 @@ class _Trip:
 
     def pretty(self) -> str:
         """The module as it is now, in Triton's form."""
-        return self.result().str()
+        return self._parsed(_printed(self.working, self._aliases)).str()
 
-    def result(self) -> TritonModule:
-        """The module back in Triton's context, verified by it."""
+    def finish(self) -> TritonModule:
+        """The module back in Triton's context, verified by it; ends the trip."""
+        file = _printed(self.working, self._aliases)
+        # Its memory is wanted for what Triton makes of the text.
+        del self.working
+        return self._parsed(file)
+
+    def _parsed(self, file: MemoryFile) -> TritonModule:
         try:
-            return from_engine(self.working, self._original.context, self._aliases)
+            with file:
+                return parse(file, self._original.context)
         except ParseError as error:
             index, context, reason = self._culprit(error)
             raise self._failure(index, context, f"left invalid IR:\n{reason}") from error
@@ -138,8 +155,8 @@ class _Trip:
         for index, context, copy in self._after[:-1]:
             try:
                 assert copy is not None
-                text = copy.get_asm(enable_debug_info=True, print_generic_op_form=True)
-                parse(text, self._original.context)
+                with _printed(copy, self._aliases) as file:
+                    parse(file, self._original.context)
             except ParseError as error:
                 return index, context, str(error)
         index, context, _ = self._after[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -11,11 +10,16 @@ from triton._C import libtriton
 from tilepass.core.errors import ParseError
 from tilepass.frontends.triton import versions
 from tilepass.frontends.triton.capture import capture_diagnostics
+from tilepass.ir.memory_file import MemoryFile
+from tilepass.ir.quoting import in_quotes
 from tilepass.ir.types import TensorDescSpellingError, check_spelling
 
 triton_ir: Any = libtriton.ir
 _nvidia: Any = libtriton.nvidia
 _amd: Any = libtriton.amd
+
+
+_EXTRA_BLOCK = "\n^bb1:  // no predecessors\n"
 
 
 class TritonOperation(Protocol):
@@ -56,22 +60,30 @@ def load(text: str, filename: str, context: Any = None, *, first_line: int = 1) 
     ParseError with the diagnostics, located in `filename`.
     """
     context = new_context() if context is None else context
-    padded = "\n" * (first_line - 1) + text
-    with _InMemory(padded) as path:
-        module = _parse(path, filename, context, text)
-        if f'"{path}"' not in module.str():
+    with MemoryFile(["\n" * (first_line - 1), text]) as file:
+        module = parse(file, context, filename)
+        if f'"{file.path}"' not in module.str():
             return module
-        located = generic_text(module).replace(f'"{path}"', f'"{filename}"')
-    return parse(located, context, filename)
+        located = generic_text(module).replace(f'"{file.path}"', in_quotes(filename))
+    with MemoryFile([located]) as file:
+        return parse(file, context, filename)
 
 
-def parse(text: str, context: Any, filename: str = "<tilepass>") -> TritonModule:
-    """A verified Triton module from text in which every operation has its location.
+def parse(file: MemoryFile, context: Any, filename: str = "<tilepass>") -> TritonModule:
+    """A verified Triton module from text in which operations have their locations.
 
     Raises ParseError; `filename` is what diagnostics about the text itself name.
     """
-    with _InMemory(text) as path:
-        return _parse(path, filename, context, text)
+    with capture_diagnostics() as captured:
+        try:
+            module = triton_ir.parse_mlir_module(file.path, context)
+        except RuntimeError as error:
+            shown = "\n".join(diagnostic.format() for diagnostic in captured.diagnostics)
+            message = shown.replace(file.path, filename) or f"{filename}: error: {error}"
+            raise _with_spelling_note(message, file.read()) from error
+    # A module whose context is collected first crashes the process.
+    module.context = context
+    return cast("TritonModule", module)
 
 
 def generic_text(module: TritonModule) -> str:
@@ -87,8 +99,11 @@ def generic_text(module: TritonModule) -> str:
         text = module.str()
     finally:
         block.erase()
-    start = text.rindex("\n^bb1:")
-    return text[:start] + text[text.index("\n", start + 1) :]
+    # No other line begins with a label: the blocks of operations inside are indented.
+    generic = text.replace(_EXTRA_BLOCK, "\n", 1)
+    if len(generic) == len(text):
+        raise RuntimeError("libtriton did not print the module in generic form")
+    return generic
 
 
 def operation_names(module: TritonModule) -> set[str]:
@@ -96,35 +111,6 @@ def operation_names(module: TritonModule) -> set[str]:
     names: set[str] = set()
     module.walk(lambda operation: names.add(operation.get_name()))
     return names
-
-
-class _InMemory:
-    """A path under which libtriton can read a text, without a file on disk."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __enter__(self) -> str:
-        self._descriptor = os.memfd_create("tilepass")
-        with open(self._descriptor, "w", encoding="utf-8", closefd=False) as file:
-            file.write(self._text)
-        return f"/proc/self/fd/{self._descriptor}"
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self._descriptor)
-
-
-def _parse(path: str, filename: str, context: Any, text: str) -> TritonModule:
-    with capture_diagnostics() as captured:
-        try:
-            module = triton_ir.parse_mlir_module(path, context)
-        except RuntimeError as error:
-            shown = "\n".join(diagnostic.format() for diagnostic in captured.diagnostics)
-            message = shown.replace(path, filename) or f"{filename}: error: {error}"
-            raise _with_spelling_note(message, text) from error
-    # A module whose context is collected first crashes the process.
-    module.context = context
-    return cast("TritonModule", module)
 
 
 def _with_spelling_note(message: str, text: str) -> ParseError:

@@ -7,6 +7,7 @@ the pipeline itself is never copied, and nothing global is touched.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -137,12 +138,20 @@ class _RecordingBackend:
     def _rebound(self, function: Any) -> Any:
         if not isinstance(function, FunctionType):
             return function
-        names = {
-            name: _Namespace(value, self._make_manager)
-            for name, value in function.__globals__.items()
-            if isinstance(value, ModuleType) and value.__name__.startswith(libtriton.__name__)
-        }
-        return _copy(function, {**function.__globals__, **names}, function.__closure__)
+        names = function.__globals__.copy()
+        for name in _libtriton_names(function):
+            names[name] = _Namespace(names[name], self._make_manager)
+        return _copy(function, names, function.__closure__)
+
+
+@functools.cache
+def _libtriton_names(function: FunctionType) -> tuple[str, ...]:
+    """The globals of `function` that are modules of libtriton: `ir`, `passes`, `nvidia`, ..."""
+    return tuple(
+        name
+        for name, value in function.__globals__.items()
+        if isinstance(value, ModuleType) and value.__name__.startswith(libtriton.__name__)
+    )
 
 
 def is_stock(stage: Stage, backend: Any) -> bool:

@@ -8,18 +8,17 @@ pass is a segment of its own.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from triton._C import libtriton
 
-from tilepass.core.anchor import EVERY
-from tilepass.core.errors import AnchorError, ParseError, PassFailure, nearest
+from tilepass.core.errors import AnchorError, ParseError, PassFailure
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.frontends.placed import Placed
 from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton.places import LAST_STAGE, MLIR_STAGES, Places
 from tilepass.frontends.triton.recording import (
     ModuleStandIn,
     RecordedPass,
@@ -32,11 +31,6 @@ from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
 
 Origin = Literal["triton", "tilepass"]
-# The stages whose result is an MLIR module, and the one that starts from one. The latter's later
-# passes work on LLVM operations, whose attributes differ between LLVM versions: the IR engine does
-# not read them all, so EVERY means the passes of the former.
-_MLIR_STAGES = ("ttir", "glir", "ttgir")
-_LAST_STAGE = "llir"
 
 _module_type: Any = libtriton.ir.module
 
@@ -110,8 +104,14 @@ def instrument(
     Raises AnchorError for a pass whose stage the table does not have.
     """
     target = Target(backend.target.backend, backend.target.arch, backend.target.warp_size)
-    weaving = _Weaving(plan, backend, target, dict(options.__dict__), language.name.lower())
-    weaving.check_stages(list(stages))
+    language_name = language.name.lower()
+
+    def where() -> str:
+        return f"{triton_version()} for {target} ({language_name})"
+
+    places = Places(plan.passes, where, plan.skipped, lenient=language_name != "triton")
+    weaving = _Weaving(plan, backend, places, target, options.__dict__.copy(), language_name)
+    places.find_stages(list(stages))
     for name, stage in stages.items():
         stages[name] = weaving.stage(name, stage)
 
@@ -122,62 +122,51 @@ class _Weaving:
 
     plan: Plan
     backend: Any
+    places: Places
     target: Target
     options: Mapping[str, object]
     language: str
     current: str = ""
     begun: bool = False
     changed_by: list[Placed] = field(default_factory=list[Placed])
-    # Triton's passes that ran, by stage: what an anchor can name.
-    seen: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    # Stages whose passes cannot be seen.
-    opaque: list[str] = field(default_factory=list[str])
-    runs: Counter[str] = field(default_factory=lambda: Counter[str]())
-    found: set[int] = field(default_factory=set[int])
     index: int = 0
-
-    def check_stages(self, stages: Sequence[str]) -> None:
-        """Find the passes at stages that do not exist or hold no MLIR."""
-        starts = [name for name in stages if name in (*_MLIR_STAGES, _LAST_STAGE)]
-        ends = [name for name in stages if name in _MLIR_STAGES]
-        for number, placed in enumerate(self.plan.passes):
-            anchor = placed.anchor
-            known = {"start": starts, "end": ends}.get(anchor.position)
-            if known is None:
-                continue
-            self.found.add(number)
-            if anchor.where not in known:
-                places = [f"start:{name}" for name in starts] + [f"end:{name}" for name in ends]
-                self._missing(placed, f"the places at stages are {', '.join(places)}")
 
     def stage(self, name: str, stage: Stage) -> Stage:
         """The stage with passes at its start, in it, and at its end."""
-        is_mlir = name in (*_MLIR_STAGES, _LAST_STAGE)
+        is_mlir = name in MLIR_STAGES or name == LAST_STAGE
         if not is_mlir and not self.plan.observers:
             return stage
-        records = is_mlir and is_stock(stage, self.backend) and not self._is_instrumented(name)
-        body = record_stage(stage, self.backend, self._run_segments) if records else stage
-        if is_mlir and not records and name != "glir":
-            self.opaque.append(name)
 
         def run(source: Any, metadata: Any) -> Any:
             self.current = name
             self._begin(source, metadata)
-            if is_mlir:
-                self.seen[name] = []
-                source = self._run_python(self._at("start", name), source)
-            result = body(ModuleStandIn(source) if records else source, metadata)
-            if isinstance(result, ModuleStandIn):
-                result = result.module
-            if name in _MLIR_STAGES:
-                result = self._run_python(self._at("end", name), result)
-            if name == _LAST_STAGE:
-                self._check_passes()
-            for observer in self.plan.observers:
-                observer.after_stage(name, lambda: _artifact(result))
-            return result
+            if not is_mlir:
+                return self._done(stage(source, metadata))
+            source = self._run_python(self.places.at_stage("start", name), source)
+            result = self._run_stage(stage, source, metadata)
+            result = self._run_python(self.places.at_stage("end", name), result)
+            if name == LAST_STAGE:
+                self.places.check_passes()
+            return self._done(result)
 
         return run
+
+    def _run_stage(self, stage: Stage, source: Any, metadata: Any) -> Any:
+        """Run the stage's function, recording its passes if anyone is interested in them."""
+        interest = self.places.need_passes or self.plan.observers or self.changed_by
+        visible = is_stock(stage, self.backend) and not self._is_instrumented(self.current)
+        # The stage `glir` has no passes.
+        self.places.begin(self.current, opaque=not visible and self.current != "glir")
+        if not interest or not visible:
+            return stage(source, metadata)
+        recording = record_stage(stage, self.backend, self._run_segments)
+        result = recording(ModuleStandIn(source), metadata)
+        return result.module if isinstance(result, ModuleStandIn) else result
+
+    def _done(self, result: Any) -> Any:
+        for observer in self.plan.observers:
+            observer.after_stage(self.current, lambda: _artifact(result))
+        return result
 
     def _begin(self, source: Any, metadata: Mapping[str, Any]) -> None:
         if self.begun:
@@ -189,13 +178,6 @@ class _Weaving:
                 metadata["hash"], kernel, self.language, self.target, self.options
             )
             observer.begin(compilation, lambda: str(_artifact(source)))
-
-    def _at(self, position: str, name: str) -> list[Placed]:
-        return [
-            placed
-            for placed in self.plan.passes
-            if placed.anchor.position == position and placed.anchor.where == name
-        ]
 
     def _run_python(self, passes: Sequence[Placed], module: Any) -> Any:
         if not passes:
@@ -228,7 +210,7 @@ class _Weaving:
         return result
 
     def _run_segments(self, manager: RecordingPassManager, module: ModuleStandIn, tag: str) -> None:
-        places = self._places(manager)
+        places = self._places_in(manager)
         cuts = set(places)
         if self.plan.observers:
             cuts.update(range(len(manager.passes) + 1))
@@ -276,81 +258,20 @@ class _Weaving:
             observer.after_pass(self.current, self.index, text, origin, module_text)
         self.index += 1
 
-    def _places(self, manager: RecordingPassManager) -> dict[int, list[Placed]]:
-        """Where in a manager's list Python passes stand: index of the pass that follows them."""
-        wanted = [
-            (number, placed)
-            for number, placed in enumerate(self.plan.passes)
-            if placed.anchor.position in ("before", "after")
-        ]
-        if not wanted:
+    def _places_in(self, manager: RecordingPassManager) -> dict[int, list[Placed]]:
+        if not self.places.need_passes:
             return {}
-        places: dict[int, list[tuple[int, Placed]]] = {}
-        for index, recorded in enumerate(manager.passes):
-            name = recorded.name(manager.context)
-            for number, placed in wanted:
-                anchor = placed.anchor
-                every = anchor.where == EVERY and self.current in _MLIR_STAGES
-                if every or (anchor.where, anchor.occurrence) == (name, self.runs[name]):
-                    place = index + (anchor.position == "after")
-                    places.setdefault(place, []).append((number, placed))
-                    self.found.add(number)
-            self.runs[name] += 1
-            self.seen[self.current].append(name)
-        return {
-            place: [placed for _, placed in sorted(found, key=lambda entry: entry[0])]
-            for place, found in places.items()
-        }
-
-    def _check_passes(self) -> None:
-        """After the last stage with MLIR passes: what has not been found is not there."""
-        for number, placed in enumerate(self.plan.passes):
-            if number not in self.found:
-                runs = self.runs.get(placed.anchor.where, 0)
-                hint = f"'{placed.anchor.where}' runs {runs} time(s); " if runs else ""
-                self._missing(placed, hint + self._passes_seen(placed.anchor.where))
-
-    def _passes_seen(self, wanted: str) -> str:
-        stages = [
-            f"\n  {stage}: {', '.join(_with_counts(names))}"
-            for stage, names in self.seen.items()
-            if names
-        ]
-        guess = "" if wanted in self.runs else nearest(wanted, self.runs).removeprefix("; ")
-        hidden = "".join(
-            f"\n  (stage '{stage}' has been replaced by another hook: its passes cannot be seen)"
-            for stage in self.opaque
-        )
-        return f"{guess} the passes that run here are{''.join(stages)}{hidden}".strip()
-
-    def _missing(self, placed: Placed, hint: str) -> None:
-        where = f"{triton_version()} for {self.target} ({self.language})"
-        reason = f"{where} has no place '{placed.anchor}'"
-        # A Gluon kernel skips the stages that most passes are made for; that is no mistake.
-        if placed.anchor.optional:
-            return
-        if self.language != "triton" or not self._started_at_the_beginning(placed):
-            self.plan.skipped(placed, reason)
-            return
-        raise AnchorError(f"pass '{placed.instance.name}': {reason}; {hint}")
-
-    def _started_at_the_beginning(self, placed: Placed) -> bool:
-        """False where the compilation starts from an IR file: earlier stages do not run."""
-        return placed.anchor.position in ("start", "end") or "ttir" in self.seen
+        names = [recorded.name(manager.context) for recorded in manager.passes]
+        return self.places.among(self.current, names)
 
     def _is_instrumented(self, stage: str) -> bool:
         """Whether Proton or the like adds passes of its own, which take a real manager."""
-        if stage != _LAST_STAGE:
+        if stage != LAST_STAGE:
             return False
         if getattr(self.backend, "instrumentation", None):
             return True
         callbacks: Any = getattr(sys.modules.get("triton._instrumentation"), "_callbacks", None)
         return bool(callbacks)
-
-
-def _with_counts(names: Sequence[str]) -> list[str]:
-    counts = Counter(names)
-    return [f"{name} (x{count})" if count > 1 else name for name, count in counts.items()]
 
 
 def _artifact(value: Any) -> str | bytes:

@@ -1,0 +1,135 @@
+"""Finding the anchors of a pipeline in one compilation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from tilepass.core.anchor import EVERY
+from tilepass.core.errors import AnchorError, nearest
+from tilepass.frontends.placed import Placed
+
+# The stages whose result is an MLIR module, and the one that starts from one. The latter's later
+# passes work on LLVM operations, whose attributes differ between LLVM versions: the IR engine does
+# not read them all, so EVERY means the passes of the former.
+MLIR_STAGES = ("ttir", "glir", "ttgir")
+LAST_STAGE = "llir"
+
+
+class Places:
+    """Where the passes of a pipeline stand in one compilation, found while it goes on.
+
+    `where` says which compilation it is. Gluon kernels skip the stages that most passes are made
+    for: with `lenient`, a pass without a place is reported to `skipped`; otherwise it is an
+    AnchorError.
+    """
+
+    def __init__(
+        self,
+        passes: Sequence[Placed],
+        where: Callable[[], str],
+        skipped: Callable[[Placed, str], None],
+        *,
+        lenient: bool,
+    ) -> None:
+        self._where = where
+        self._skipped = skipped
+        self._lenient = lenient
+        self._at_stages = [placed for placed in passes if placed.anchor.position in _KNOWN_BY_STAGE]
+        self._at_passes = [placed for placed in passes if placed not in self._at_stages]
+        self._by_stage: dict[tuple[str, str], list[Placed]] = {}
+        self._found: set[int] = set()
+        # Triton's passes that ran, by stage, and the stages that do not show theirs.
+        self._seen: dict[str, list[str]] = {}
+        self._opaque: list[str] = []
+        self._runs: Counter[str] = Counter()
+
+    @property
+    def need_passes(self) -> bool:
+        """Whether there are anchors at Triton's passes."""
+        return bool(self._at_passes)
+
+    def find_stages(self, stages: Sequence[str]) -> None:
+        """Find the passes at stages; report those whose stage is not there or holds no MLIR."""
+        known = {
+            "start": [name for name in stages if name in (*MLIR_STAGES, LAST_STAGE)],
+            "end": [name for name in stages if name in MLIR_STAGES],
+        }
+        for placed in self._at_stages:
+            anchor = placed.anchor
+            if anchor.where in known[anchor.position]:
+                self._by_stage.setdefault((anchor.position, anchor.where), []).append(placed)
+            else:
+                places = ", ".join(
+                    f"{position}:{name}" for position, names in known.items() for name in names
+                )
+                self._missing(placed, f"the places at stages are {places}")
+
+    def at_stage(self, position: str, stage: str) -> list[Placed]:
+        """The passes at the start or the end of a stage."""
+        return self._by_stage.get((position, stage), [])
+
+    def begin(self, stage: str, *, opaque: bool) -> None:
+        """A stage begins; an opaque one does not show its passes."""
+        self._seen[stage] = []
+        if opaque:
+            self._opaque.append(stage)
+
+    def among(self, stage: str, triton_passes: Sequence[str]) -> dict[int, list[Placed]]:
+        """Which passes stand among the next ones of Triton's, by the index of what follows them."""
+        places: dict[int, list[tuple[int, Placed]]] = {}
+        for index, name in enumerate(triton_passes):
+            for number, placed in enumerate(self._at_passes):
+                anchor = placed.anchor
+                every = anchor.where == EVERY and stage in MLIR_STAGES
+                if every or (anchor.where, anchor.occurrence) == (name, self._runs[name]):
+                    place = index + (anchor.position == "after")
+                    places.setdefault(place, []).append((number, placed))
+                    self._found.add(number)
+            self._runs[name] += 1
+        self._seen[stage].extend(triton_passes)
+        return {
+            place: [placed for _, placed in sorted(found, key=lambda entry: entry[0])]
+            for place, found in places.items()
+        }
+
+    def check_passes(self) -> None:
+        """After the last stage with passes: what has not been found is not there."""
+        for number, placed in enumerate(self._at_passes):
+            if number not in self._found:
+                self._missing(placed, self._passes_seen(placed.anchor.where))
+
+    def _missing(self, placed: Placed, hint: str) -> None:
+        if placed.anchor.optional:
+            return
+        reason = f"{self._where()} has no place '{placed.anchor}'"
+        # A compilation that starts from an IR file leaves out the stages before it.
+        is_partial = placed.anchor.position not in _KNOWN_BY_STAGE and "ttir" not in self._seen
+        if self._lenient or is_partial:
+            self._skipped(placed, reason)
+            return
+        raise AnchorError(f"pass '{placed.instance.name}': {reason}; {hint}")
+
+    def _passes_seen(self, wanted: str) -> str:
+        count = self._runs.get(wanted, 0)
+        guess = nearest(wanted, self._runs).removeprefix("; ")
+        lines = [f"'{wanted}' runs {count} time(s);" if count else guess]
+        lines[0] = f"{lines[0]} the passes that run here are".strip()
+        lines += [
+            f"  {stage}: {', '.join(_with_counts(names))}"
+            for stage, names in self._seen.items()
+            if names
+        ]
+        lines += [
+            f"  (stage '{stage}' has been replaced by another hook: its passes cannot be seen)"
+            for stage in self._opaque
+        ]
+        return "\n".join(lines)
+
+
+_KNOWN_BY_STAGE = ("start", "end")
+
+
+def _with_counts(names: Sequence[str]) -> list[str]:
+    counts = Counter(names)
+    return [f"{name} (x{count})" if count > 1 else name for name, count in counts.items()]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tilepass.cli import doctor
 from tilepass.doctor import machine, self_test, versions
 from tilepass.doctor.finding import Finding, run_check
+from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 
 
@@ -33,12 +35,12 @@ def test_old_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_inexact_round_trip_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = engine.print_generic
+    exact = bridge.from_engine
 
-    def inexact(module: engine.Module) -> str:
-        return exact(module).replace("12:4", "12:5")
+    def inexact(module: engine.Module, context: Any) -> _Printed:
+        return _Printed(exact(module, context).str().replace("12:4", "12:5"))
 
-    monkeypatch.setattr(engine, "print_generic", inexact)
+    monkeypatch.setattr(bridge, "from_engine", inexact)
     (finding,) = self_test.check_round_trip()
     assert finding.status == "FAIL"
     assert finding.found.startswith("6 of 7 ")
@@ -57,6 +59,16 @@ def test_no_gpu_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "import_module", _no_module)
     (finding,) = machine.check_gpu()
     assert finding.status == "note"
+
+
+class _Printed:
+    """A module of which only the text matters."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def str(self) -> str:
+        return self._text
 
 
 def _says(text: str) -> Callable[[str], str]:

@@ -19,8 +19,8 @@ BROKEN_PIPE = 128 + 13
 def run_guarded(command: Command, arguments: Sequence[str]) -> int:
     """Run `command` and return its exit status.
 
-    A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes `error: ...`
-    and 1.
+    A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes a line
+    `error: ...` and 1.
     """
     try:
         status = command(arguments)

@@ -64,7 +64,8 @@ class Machine:
         if name == "arith.constant":
             return [int(cast("int", attributes["value"].value))]
         if name == "arith.cmpi":
-            return [int(_COMPARE[attributes["predicate"].value](*operands))]
+            predicate = cast("int", attributes["predicate"].value)
+            return [int(_COMPARE[predicate](*operands))]
         if name == "arith.select":
             return [operands[1] if operands[0] else operands[2]]
         if name == "arith.extui":

@@ -17,6 +17,7 @@ from tilepass.analysis.nest_facts import (
     match_nest,
     nest_facts,
     not_a_tile_loop,
+    starts_at_program_id,
 )
 from tilepass.core.anchor import Anchor
 from tilepass.core.decisions import Choice
@@ -91,18 +92,20 @@ class FlattenLoops(Pass):
 
     def _match(self, loop: Loop, context: PassContext) -> LoopNest | Obstacle | None:
         """The nest to decide about, why there is none, or None for a loop of no interest."""
-        tile_loop = not_a_tile_loop(loop)
         if not _flattened(loop) and not dots_in(loop):
             return None
-        nest = match_nest(loop)
+        tile_loop, nest = not_a_tile_loop(loop), match_nest(loop)
         if isinstance(nest, Obstacle):
-            return nest if _flattened(loop) or tile_loop is None else tile_loop
-        if not dots_in(nest.inner[0]):
-            return Obstacle("the inner loop holds no dot", "", fatal=False)
+            asked_for = _flattened(loop) or starts_at_program_id(loop)
+            return (tile_loop or nest) if asked_for else None
+        fusion = fusion_obstacle(nest, context.compiler)
+        if fusion and fusion.fatal and _flattened(loop):
+            return fusion
         return (
             tile_loop
+            or _dot_obstacle(nest)
             or _target_obstacle(context)
-            or fusion_obstacle(nest, context.compiler)
+            or fusion
             or (None if self.options.clamp else trip_count_obstacle(nest, context.compiler))
             or (_author_obstacle(nest, context) if self.options.mode == "auto" else None)
             or nest
@@ -114,7 +117,8 @@ class FlattenLoops(Pass):
             place = context.remarks.locate(loop.operation)
             raise TilepassError(Diagnostic("error", message, place).format())
         if not obstacle.fatal or not _flattened(loop):
-            context.remarks.missed(loop.operation, f"not flattened: {obstacle}")
+            what = "tt.flatten stays as it is" if _flattened(loop) else "not flattened"
+            context.remarks.missed(loop.operation, f"{what}: {obstacle}")
             return
         del loop.operation.attributes[_FLATTEN]
         context.remarks.passed(loop.operation, f"removed tt.flatten: {obstacle}")
@@ -159,6 +163,12 @@ def _flattened(loop: Loop) -> bool:
     return loop.attribute(_FLATTEN) is not None
 
 
+def _dot_obstacle(nest: LoopNest) -> Obstacle | None:
+    if dots_in(nest.inner[0]):
+        return None
+    return Obstacle("the inner loop holds no dot", "", fatal=False)
+
+
 def _target_obstacle(context: PassContext) -> Obstacle | None:
     target = context.target
     if target is None or (
@@ -175,7 +185,7 @@ def _author_obstacle(nest: LoopNest, context: PassContext) -> Obstacle | None:
         return Obstacle(
             "the loop asks for warp specialization, which sm_90 gives to loops that are not "
             "flattened only",
-            "drop one of the two, or say mode=on or mode=off",
+            "say mode=on or mode=off",
             fatal=False,
         )
     return None

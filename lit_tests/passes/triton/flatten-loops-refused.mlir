@@ -52,7 +52,7 @@ tt.func @bound_of_the_tile(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  // expected-remark@+1 {{not flattened: the inner loop's bounds change from tile to tile}}
+  // expected-remark@+1 {{tt.flatten stays as it is: the inner loop's bounds change from tile to tile}}
   scf.for %tile = %pid to %tiles step %programs : i32 {
     %n = arith.addi %tile, %c1 : i32
     %d = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
@@ -191,7 +191,7 @@ tt.func @runs_once(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<b
   %huge = arith.constant 1073741824 : i32
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  // expected-remark@+1 {{not flattened: the outer loop runs at most once}}
+  // expected-remark@+1 {{tt.flatten stays as it is: the outer loop runs at most once}}
   scf.for %tile = %pid to %tiles step %huge : i32 {
     %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
       %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
@@ -212,7 +212,7 @@ tt.func @not_persistent(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  // expected-remark@+1 {{not flattened: the outer loop is not a persistent tile loop}}
+  // expected-remark@+1 {{tt.flatten stays as it is: the outer loop is not a persistent tile loop}}
   scf.for %tile = %c0 to %tiles step %programs : i32 {
     %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
       %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
@@ -277,5 +277,65 @@ tt.func @no_memory(%x: tensor<128x64xbf16>, %y: tensor<64x128xbf16>, %c: tensor<
     }
     tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
   } {tt.flatten}
+  tt.return
+}
+
+// -----
+
+tt.func @wrong_and_not_persistent(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %p: !tt.ptr<i32>, %tiles: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  // expected-remark@+1 {{removed tt.flatten: the inner loop's bound is read from memory in the tile loop}}
+  scf.for %tile = %c0 to %tiles step %c1 : i32 {
+    %n = tt.load %p : !tt.ptr<i32>
+    %d = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+      %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
+      %y = tt.load %b : tensor<64x128x!tt.ptr<bf16>>
+      %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
+      scf.yield %next : tensor<128x128xf32>
+    }
+    tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
+  } {tt.flatten}
+  tt.return
+}
+
+// -----
+
+tt.func @without_a_dot(%p: tensor<64x!tt.ptr<i32>>, %q: tensor<64x!tt.ptr<i32>>, %tiles: i32, %steps: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0> : tensor<64xi32>
+  %pid = tt.get_program_id x : i32
+  // expected-remark@+1 {{tt.flatten stays as it is: the inner loop holds no dot}}
+  scf.for %tile = %pid to %tiles step %c1 : i32 {
+    %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64xi32>) : i32 {
+      %x = tt.load %p : tensor<64x!tt.ptr<i32>>
+      %next = arith.addi %x, %acc : tensor<64xi32>
+      scf.yield %next : tensor<64xi32>
+    }
+    tt.store %q, %sum : tensor<64x!tt.ptr<i32>>
+  } {tt.flatten}
+  tt.return
+}
+
+// -----
+
+tt.func @starts_as_the_tile_index(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) attributes {noinline = false} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %pid = tt.get_program_id x : i32
+  // expected-remark@+1 {{not flattened: the inner loop carries a value that starts as the tile index, which fusing turns into invalid IR}}
+  scf.for %tile = %pid to %tiles step %c1 : i32 {
+    %d, %e = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero, %at = %tile) -> (tensor<128x128xf32>, i32) : i32 {
+      %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
+      %y = tt.load %b : tensor<64x128x!tt.ptr<bf16>>
+      %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
+      %on = arith.addi %at, %c1 : i32
+      scf.yield %next, %on : tensor<128x128xf32>, i32
+    }
+    tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
+  }
   tt.return
 }

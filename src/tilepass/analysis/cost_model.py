@@ -26,9 +26,10 @@ def flatten_choice(facts: Mapping[str, Fact]) -> Choice | None:
 
     * A in registers (bf16 x mxfp4, dequantised in the kernel): 1.06 to 1.57 in all 30 points of
       five M, three N x K, one and two programs an SM. The flattened body reads the accumulator
-      where an asynchronous dot may be writing it, so that ptxas serializes every wgmma; with the
-      wait that `fix-dot-wait` adds still 0.985 to 1.57, above 1 in 9 of 10. `tl.dot_scaled`, which
-      becomes such a dot: 0.984 to 1.091.
+      where an asynchronous dot may be writing it, so that ptxas serializes every wgmma; with a wait
+      for all dots in every step still 0.985 to 1.57, above 1 in 9 of 10. (`fix-dot-wait` waits in
+      the last step of a tile only; not measured.) `tl.dot_scaled`, which becomes such a dot: 0.984
+      to 1.091.
     * Both operands in shared memory (bf16, 128x256x64, 8 warps, one program an SM): 0.88 to 0.99
       in five of six shapes, 1.002 in the sixth (K = 16384).
 

@@ -98,6 +98,12 @@ def not_a_tile_loop(outer: Loop) -> Obstacle | None:
     )
 
 
+def starts_at_program_id(outer: Loop) -> bool:
+    """Whether a loop starts at the program id itself: a tile loop, whatever is in it."""
+    source = defining_operation(outer.lower_bound)
+    return source is not None and source.name == "tt.get_program_id"
+
+
 def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
     """What a decision about a nest may rest on; nothing here is known only at run time.
 

@@ -14,7 +14,8 @@ from dump_kernels import SM90, compile_matmul
 
 from tilepass.activate import enabled
 from tilepass.dump.html import write_pages
-from tilepass.dump.recorder import Recorder, RecorderOptions
+from tilepass.dump.kernel_files import RecorderOptions
+from tilepass.dump.recorder import Recorder
 from tilepass.dump.report import KernelReport, finish_dump
 
 # Marks each loop, with a remark and a decision.

@@ -129,6 +129,44 @@ def test_an_ir_file_goes_through_the_stages_after_its_own(tmp_path: Path, pass_f
     assert figures["families"]["HGMMA"] > 0
 
 
+def test_a_pipeline_alone_may_hold_triton_passes_and_needs_no_target(
+    tmp_path: Path, pass_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, report = finished_dump()
+    file = report.folder / "0000-source.ttir"
+    pipeline = "inline,canonicalize,mark-loops,cse"
+    dump = tmp_path / "dump"
+    assert dump_ir(file, "--only-pipeline", "-p", pipeline, "--load", pass_file, "-o", dump) == 0
+    (folder,) = kernels_of(dump)
+    names = sorted(path.name for path in folder.glob("*.ttir"))
+    assert [name.removesuffix(".ttir").split("-", 2)[2] for name in names[1:]] == pipeline.split(
+        ","
+    )
+    assert "test.mark" in (folder / "0003-ttir-mark-loops.diff").read_text()
+    assert "0000-source: " in capfd.readouterr().out
+    assert (folder / "index.html").is_file()
+    assert dump_ir(file, "--only-pipeline", "-o", tmp_path / "other") == 1
+    assert "no passes to run: give them with -p" in capfd.readouterr().err
+
+
+def test_what_was_recorded_before_a_pass_failed_is_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failing = tmp_path / "failing.py"
+    failing.write_text(MARK_LOOPS.replace("        loops = []\n", "        raise ValueError(7)\n"))
+    _, report = finished_dump()
+    dump = tmp_path / "dump"
+    arguments = ["-p", "mark-loops@after:tritongpu-coalesce", "--load", failing, "-o", dump]
+    file = next(report.folder.glob("*-ttir.ttir"))
+    assert dump_ir(file, "--target", "cuda:90", *arguments) == 1
+    captured = capfd.readouterr()
+    assert "mark-loops" in captured.err
+    assert "ValueError: 7" in captured.err
+    (folder,) = kernels_of(dump)
+    assert "the compilation did not finish (last step: tritongpu-coalesce)" in captured.out
+    assert "did not finish" in (folder / "index.html").read_text()
+
+
 def test_a_kernel_of_tilepass_is_dumped(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     assert dump_ir("softmax", "--target", "cuda:90", "--only-changed", "-o", dump) == 0

@@ -17,7 +17,8 @@ from dump_support import MARK_LOOPS, compile_always, finished_dump, record
 from tilepass.core.decisions import Decision
 from tilepass.core.pass_base import CompilerVersion, PassContext, Target
 from tilepass.core.remarks import RemarkSink
-from tilepass.dump.recorder import PassRun, Recorder, RecorderOptions, Said, is_finished
+from tilepass.dump.kernel_files import RecorderOptions, Said
+from tilepass.dump.recorder import PassRun, Recorder, is_finished
 from tilepass.dump.report import finish_dump, finish_kernel, mlir_changes
 from tilepass.dump.steps import read_compilation, read_steps
 from tilepass.dump.store import DumpError, new_folder

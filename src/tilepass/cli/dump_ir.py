@@ -14,7 +14,7 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 
 if TYPE_CHECKING:
-    from tilepass.dump.recorder import RecorderOptions
+    from tilepass.dump.kernel_files import RecorderOptions
     from tilepass.dump.report import KernelReport
 
 _EPILOG = """\
@@ -30,6 +30,7 @@ Exit status: that of the program if it fails; 1 for an error, or where no kernel
 examples:
   tilepass dump-ir persistent-matmul --target cuda:90 -p 'flatten-loops{mode=on}'
   tilepass dump-ir kernel.ttgir --only-changed -o dump
+  tilepass dump-ir kernel.ttgir --only-pipeline -p 'tritongpu-coalesce,canonicalize'
   tilepass dump-ir -o dump -- python app.py --size 4096
 """
 
@@ -41,8 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(own)
     if (options.what is None) == (not command):
         parser.error("give either a kernel or file, or a program after --")
+    if command and options.only_pipeline:
+        parser.error("--only-pipeline is for files")
     folder = _new_dump(Path(options.output))
-    from tilepass.dump.recorder import RecorderOptions
+    from tilepass.dump.kernel_files import RecorderOptions
 
     recorder_options = RecorderOptions(
         folder, options.only_changed, options.locations, _pattern(options.kernel)
@@ -69,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--config", metavar="NAME=VALUE", action="append", default=[],
         help="option of a kernel of tilepass, compile option of a file; repeatable")  # fmt: skip
     add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
+    add("--only-pipeline", action="store_true",
+        help="run no stage on the file, only -p, which may name Triton's passes")  # fmt: skip
     add("--only-changed", action="store_true", help="leave out the IR after passes without effect")
     add("--locations", action="store_true", help="keep source locations in the IR")
     add("--kernel", metavar="REGEX", default="", help="of a program, the kernels to dump (all)")
@@ -113,7 +118,12 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
     target = Target.parse(options.target) if options.target else None
     settings = dict(map(_setting, options.config))
     try:
-        if _is_file(options.what):
+        if options.only_pipeline:
+            from tilepass.dump.pipeline_run import dump_pipeline
+
+            path = Path(options.what)
+            dump_pipeline(path, target, options.pipeline, options.load, recorder_options)
+        elif _is_file(options.what):
             compile_file(Path(options.what), target, settings, *passes)
         else:
             compile_workload(options.what, target or default_target(), settings, *passes)

@@ -6,7 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from tilepass.dump.recorder import Recorder, RecorderOptions
+from tilepass.dump.kernel_files import RecorderOptions
+from tilepass.dump.recorder import Recorder
 
 VARIABLES = {
     # A compilation that Triton's or Inductor's cache answers runs no passes.

@@ -7,53 +7,25 @@ to where it died.
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from tilepass.core.decisions import Decision
 from tilepass.core.pass_base import PassContext, Target
-from tilepass.core.remarks import Remark
 from tilepass.dump.artifacts import BINARY_STAGES
-from tilepass.dump.ir_text import without_locations
+from tilepass.dump.kernel_files import KernelFiles, RecorderOptions, Said, slug
 from tilepass.dump.steps import (
     COMPILATION_FILE,
-    MLIR_SUFFIXES,
     CompilationRecord,
-    Origin,
-    Step,
-    append_step,
     read_compilation,
     read_steps,
     write_compilation,
 )
-from tilepass.dump.store import DumpError, new_folder, write_file
+from tilepass.dump.store import DumpError, new_folder
 from tilepass.dump.tools import find_tools
-
-# The passes of this stage work on MLIR, its result is LLVM IR.
-_LLVM_STAGE = "llir"
-
-
-@dataclass(frozen=True)
-class RecorderOptions:
-    """What to write: IR after passes that changed nothing, locations, kernels by name."""
-
-    folder: Path
-    only_changed: bool = False
-    locations: bool = False
-    kernels: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
-
-
-@dataclass(frozen=True)
-class Said:
-    """Remarks, formatted, and the fields of the decisions of one pass run."""
-
-    remarks: tuple[str, ...] = ()
-    decisions: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,13 +102,9 @@ class Recorder:
         kernel = self._kernel()
         if kernel is None:
             return
-        remarks: list[Remark] = []
-        decisions: list[Decision] = []
+        said = Said()
         if origin == "tilepass":
-            context: PassContext = self._threads.context
-            remarks = context.remarks.remarks
-            decisions = context.decisions[self._threads.decisions :]
-        said = Said(tuple(remark.format() for remark in remarks), tuple(map(asdict, decisions)))
+            said = Said.in_context(self._threads.context, self._threads.decisions)
         self._guarded(lambda: kernel.add_pass(stage, pass_text, origin, module_text(), said))
 
     def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
@@ -163,7 +131,7 @@ class Recorder:
             options=compilation.options,
             tools=_tools(target),
         )
-        kernel = _KernelRecorder(folder, self._options)
+        kernel = KernelFiles(folder, self._options)
         source, runs = self._earlier or (source, ())
         self._earlier = None
         kernel.add_source(source)
@@ -180,7 +148,7 @@ class Recorder:
             for file in self._options.folder.glob(pattern)
         )
 
-    def _kernel(self) -> _KernelRecorder | None:
+    def _kernel(self) -> KernelFiles | None:
         return None if self._failed else getattr(self._threads, "kernel", None)
 
     def _guarded(self, write: Callable[[], None]) -> None:
@@ -198,75 +166,6 @@ def is_finished(folder: Path) -> bool:
     return any(step.stage in BINARY_STAGES for step in read_steps(folder))
 
 
-@dataclass
-class _KernelRecorder:
-    """The files of one compilation."""
-
-    folder: Path
-    options: RecorderOptions
-    number: int = 0
-    text: str = ""
-
-    def add_source(self, text: str) -> None:
-        """The IR before the first pass."""
-        suffix = "ttgir" if "ttg." in text else "ttir"
-        self._add_mlir(suffix, "source", "stage", "", text, suffix)
-
-    def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: Said) -> None:
-        """The IR after a pass."""
-        name = pass_text.partition("{")[0]
-        suffix = "mlir" if stage == _LLVM_STAGE else stage
-        self._add_mlir(stage, name, origin, pass_text, text, suffix, said)
-
-    def add_stage(self, stage: str, artifact: str | bytes) -> None:
-        """The result of a stage, always written."""
-        changed = True
-        if isinstance(artifact, str) and f".{stage}" in MLIR_SUFFIXES:
-            artifact = self._shown(artifact)
-            changed = artifact != self.text
-            self.text = artifact
-        file = f"{self.number:04d}-{stage}.{stage}"
-        self._add(Step(self.number, stage, stage, "stage", "", changed, file), artifact)
-
-    def _add_mlir(
-        self,
-        stage: str,
-        name: str,
-        origin: Origin,
-        pass_text: str,
-        text: str,
-        suffix: str,
-        said: Said = Said(),
-    ) -> None:
-        text = self._shown(text)
-        changed = text != self.text
-        self.text = text
-        label = name if origin == "stage" else f"{stage}-{name}"
-        file = f"{self.number:04d}-{_slug(label)}.{suffix}"
-        step = Step(
-            self.number,
-            stage,
-            name,
-            origin,
-            pass_text,
-            changed,
-            None if self.options.only_changed and not changed else file,
-            said.remarks,
-            said.decisions,
-        )
-        self._add(step, text)
-
-    def _add(self, step: Step, content: str | bytes) -> None:
-        """The file first: a step on record has its file."""
-        if step.file is not None:
-            write_file(self.folder / step.file, content)
-        append_step(self.folder, step)
-        self.number += 1
-
-    def _shown(self, text: str) -> str:
-        return text if self.options.locations else without_locations(text)
-
-
 def _tools(target: Target) -> dict[str, str] | None:
     """The tools of this process's Triton: the one that reads the dump may have another."""
     if target.backend != "cuda" or not isinstance(target.arch, int):
@@ -276,9 +175,4 @@ def _tools(target: Target) -> dict[str, str] | None:
 
 def _folder_name(compilation: CompilationInfo) -> str:
     target = compilation.target
-    return f"{_slug(compilation.kernel)}-{target.backend}{target.arch}-{compilation.key[:8]}"
-
-
-def _slug(name: str) -> str:
-    """A name as part of a file name, at most 80 characters."""
-    return re.sub(r"[^\w.+-]+", "-", name).strip("-")[:80] or "unnamed"
+    return f"{slug(compilation.kernel)}-{target.backend}{target.arch}-{compilation.key[:8]}"

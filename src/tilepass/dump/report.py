@@ -31,7 +31,7 @@ _SHARED = re.compile(r"\bttg\.shared\"? = (\d+) : i32")
 @dataclass(frozen=True)
 class KernelReport:
     """One compilation of a dump. `figures` is None where it did not come to a binary, or where
-    the figures could not be had; `problem` then says why."""
+    the figures could not be had; `problem` then says why, if a binary was the goal."""
 
     folder: Path
     record: CompilationRecord
@@ -50,8 +50,11 @@ class KernelReport:
     def summary(self) -> str:
         """One line: the figures, or what stands in their way; and how many passes did something."""
         changed = sum(step.changed for step in self.passes)
-        figures = self.figures.summary() if self.figures else f"{self.name}: {self.problem}"
-        return f"{figures}; {changed} of {len(self.passes)} passes changed the IR"
+        if self.figures:
+            subject = f"{self.figures.summary()};"
+        else:
+            subject = f"{self.name}: {self.problem};" if self.problem else f"{self.name}:"
+        return f"{subject} {changed} of {len(self.passes)} passes changed the IR"
 
 
 def finish_dump(dump: Path) -> list[KernelReport]:
@@ -66,6 +69,8 @@ def finish_kernel(folder: Path) -> KernelReport:
     """
     record, steps = read_compilation(folder), tuple(read_steps(folder))
     _write_diffs(folder, steps)
+    if record.goal == "pipeline":
+        return KernelReport(folder, record, steps)
     binary = next((step for step in steps if step.stage in BINARY_STAGES), None)
     if binary is None or binary.file is None:
         last = steps[-1].name if steps else "nothing"

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
-from tilepass.dump.recorder import PassRun, Recorder, Said
+from tilepass.dump.kernel_files import Said
+from tilepass.dump.recorder import PassRun, Recorder
 from tilepass.frontends.placed import Placed, place_passes
 
 IR_SUFFIXES = (".ttir", ".ttgir")
@@ -158,12 +158,7 @@ def _run_first(
         return contexts[-1]
 
     def after_pass(instance: Pass, text: Any) -> None:
-        context = contexts[-1]
-        said = Said(
-            tuple(remark.format() for remark in context.remarks.remarks),
-            tuple(map(asdict, context.decisions)),
-        )
-        runs.append(PassRun(stage, str(instance), text(), said))
+        runs.append(PassRun(stage, str(instance), text(), Said.in_context(contexts[-1])))
 
     instances = [placed.instance for placed in passes]
     result = bridge.run_passes(module, instances, make_context, after_pass)

@@ -45,7 +45,8 @@ class Step:
 class CompilationRecord:
     """What was compiled: the cache key that Triton hashed to, the target, the options.
 
-    `tools` are those of the compiling Triton (fields of dump.tools.Tools), None on AMD.
+    `tools` are those of the compiling Triton (fields of dump.tools.Tools), None on AMD. A `goal`
+    other than a binary is a pipeline alone: no target is needed then (arch is "").
     """
 
     kernel: str
@@ -57,10 +58,11 @@ class CompilationRecord:
     pipeline: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: Mapping[str, str] | None = None
+    goal: Literal["binary", "pipeline"] = "binary"
 
     @property
     def target(self) -> str:
-        return f"{self.backend}:{self.arch}"
+        return f"{self.backend}:{self.arch}" if self.arch else "no target"
 
 
 def write_compilation(folder: Path, record: CompilationRecord) -> None:

@@ -44,6 +44,8 @@ def ratio_cells(arm: dict[str, Any], status: str) -> list[str]:
     compared: dict[str, Any] | None = arm["against_baseline"]
     if compared is None:
         return ["-", status]
+    if arm["same_binary_as"] != arm["arm"]:
+        return [f"the binary of {arm['same_binary_as']}", compared["verdict"]]
     interval = f"{compared['ratio']:.4f} [{compared['low']:.4f}, {compared['high']:.4f}]"
     return [interval, compared["verdict"]]
 

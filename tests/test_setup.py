@@ -134,6 +134,7 @@ def test_readme_shows_what_the_demo_prints(demo: str) -> None:
     assert shown in demo
 
 
+SLOWER = {"ratio": 1.1, "low": 1.09, "high": 1.11, "verdict": "SLOWER"}
 REPORT: dict[str, Any] = {
     "schema": "tilepass-ab/1",
     "environment": {"GPU": "a GPU", "driver": "1.2", "triton": "3.6.0", "torch": "2.13.0"},
@@ -141,6 +142,7 @@ REPORT: dict[str, Any] = {
     "arms": [
         {"label": "A", "pipeline": "", "overrides": {}},
         {"label": "B", "pipeline": "a-pass{mode=on}", "overrides": {"x": "1"}},
+        {"label": "C", "pipeline": "a-pass", "overrides": {}},
     ],
     "points": [
         {
@@ -150,16 +152,9 @@ REPORT: dict[str, Any] = {
             "flops": 2e9,
             "duplicate": {"ratio": 1.0001, "low": 1.0, "high": 1.0002, "verdict": "SAME"},
             "arms": [
-                {"median_us": 20.0, "against_baseline": None},
-                {
-                    "median_us": 22.0,
-                    "against_baseline": {
-                        "ratio": 1.1,
-                        "low": 1.09,
-                        "high": 1.11,
-                        "verdict": "SLOWER",
-                    },
-                },
+                {"arm": "A", "median_us": 20.0, "against_baseline": None, "same_binary_as": "A"},
+                {"arm": "B", "median_us": 22.0, "against_baseline": SLOWER, "same_binary_as": "B"},
+                {"arm": "C", "median_us": 22.0, "against_baseline": SLOWER, "same_binary_as": "B"},
             ],
         }
     ],
@@ -172,8 +167,9 @@ def test_table_says_what_the_report_says() -> None:
     assert "B: `a-pass{mode=on}, x=1`" in caption
     assert header.count("|") == line.count("|")
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[:4] == ["1024x1024x512", "20.0", "22.0", "100"]
-    assert cells[4:] == ["1.1000 [1.0900, 1.1100]", "SLOWER", "1.0001 SAME"]
+    assert cells[:5] == ["1024x1024x512", "20.0", "22.0", "22.0", "100"]
+    assert cells[5:7] == ["1.1000 [1.0900, 1.1100]", "SLOWER"]
+    assert cells[7:] == ["the binary of B", "SLOWER", "1.0001 SAME"]
 
 
 def test_tables_of_the_readme_agree_with_their_reports() -> None:

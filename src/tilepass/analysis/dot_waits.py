@@ -108,13 +108,22 @@ class _Analysis:
     def __init__(self) -> None:
         self.result = DotWaits()
         self.reads: dict[tuple[Operation, int], UncoveredRead] = {}
+        # Loops are walked more than once, and handing out operations is what costs.
+        self._blocks: dict[ir.Block, list[Operation]] = {}
+
+    def _operations_of(self, block: ir.Block) -> list[Operation]:
+        if block not in self._blocks:
+            self._blocks[block] = [view.operation for view in block.operations]
+        return self._blocks[block]
 
     def block(self, block: ir.Block, state: _State) -> tuple[_State, list[Pending | None]]:
         """The state at the end of a block, and that of its terminator's operands."""
-        operations = list(block.operations)
-        for view in operations[:-1]:
-            self._operation(view.operation, state)
-        last = operations[-1].operation
+        operations = self._operations_of(block)
+        last = operations[-1]
+        for operation in operations[:-1]:
+            # Most operations run while no dot is unfinished.
+            if state or operation.name == DOT or len(operation.regions):
+                self._operation(operation, state)
         if last.name == "tt.return":
             self._read(last, state)
         return state, [state.get(_key(operand)) for operand in last.operands]

@@ -204,3 +204,12 @@ def test_the_environment_of_a_program() -> None:
     assert made["TILEPASS_LOAD"] == os.pathsep.join([str(Path("a.py").resolve()), "/b.py"])
     assert made["TILEPASS_REMARKS"] == "all"
     assert made["X"] == "1"
+
+
+def test_importing_tilepass_loads_nothing() -> None:
+    program = (
+        "import sys, tilepass, tilepass.activate\n"
+        "print({'triton', 'cutlass', 'torch'} & set(sys.modules))\n"
+        "print(tilepass.enabled is tilepass.activate.enabled, hasattr(tilepass, 'no_such_name'))"
+    )
+    assert run(program, os.environ).stdout == "set()\nTrue False\n"

@@ -1,3 +1,17 @@
 """tilepass: compiler passes in Python for Triton IR and CuTe DSL IR."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilepass.activate import enabled as enabled
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`tilepass.enabled`, imported when it is used: `import tilepass` must cost nothing."""
+    if name == "enabled":
+        from tilepass.activate import enabled
+
+        return enabled
+    raise AttributeError(f"module 'tilepass' has no attribute '{name}'")

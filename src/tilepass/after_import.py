@@ -50,7 +50,7 @@ class AfterImport(MetaPathFinder):
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
+            loader.exec_module = execute
             execute(module)
             if self in sys.meta_path:
                 self.cancel()

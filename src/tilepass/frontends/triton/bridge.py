@@ -88,7 +88,8 @@ def run_passes(
     is called after each pass that ran, with a function that prints the module as Triton would.
     Raises PassFailure, with a reproducer, when a pass raises or leaves invalid IR.
     """
-    names = operation_names(module)
+    everywhere = all(not a_pass.touches for a_pass in passes)
+    names = set[str]() if everywhere else operation_names(module)
     if not any(_may_fire(a_pass, names) for a_pass in passes):
         return module
     trip = _Trip(module, passes, make_context)
@@ -98,7 +99,7 @@ def run_passes(
         trip.run(index)
         if after_pass:
             after_pass(a_pass, trip.pretty)
-        if index + 1 < len(passes):
+        if index + 1 < len(passes) and not everywhere:
             names = engine.operation_names(trip.working)
     return trip.finish()
 

@@ -1,0 +1,148 @@
+"""Measure what tilepass costs: compile time, memory, launches, commands; each against its target.
+
+Usage: python scripts/bench_overhead.py [--kernels N] [--rounds N] [--only TEXT]
+
+Needs no GPU. CPU times are those of this process and of the assemblers it starts; on a busy machine
+take more rounds. The status is 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.corpus import overhead
+
+SMALL_FILE = "module {\n  tt.func public @f(%x: i32) {\n    tt.return\n  }\n}\n"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number and the number that it must not exceed."""
+
+    what: str
+    value: float
+    unit: str
+    target: float
+    details: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is met."""
+        return self.value <= self.target
+
+    def __str__(self) -> str:
+        verdict = "met" if self.met else "MISSED"
+        details = f" ({self.details})" if self.details else ""
+        return (
+            f"{verdict:6} {self.what}: {self.value:.2f} {self.unit}, "
+            f"at most {self.target:g} {self.unit}{details}"
+        )
+
+
+def main() -> int:
+    """Print one line per figure as it is measured."""
+    parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s [options]")
+    parser.add_argument("--kernels", type=int, default=None, help="compile only so many kernels")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="compilations of each kind and kernel"
+    )
+    parser.add_argument("--only", default="", help="only figures whose name contains this")
+    parser.add_argument("--memory-child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory_child:
+        print(*overhead.trip_memory(5.0))
+        return 0
+    met = True
+    with tempfile.TemporaryDirectory() as cache:
+        # Compilations are measured, not look-ups.
+        os.environ.update(TRITON_CACHE_DIR=cache, TRITON_ALWAYS_COMPILE="1")
+        for name, measure in _measurements(options.kernels, options.rounds):
+            if options.only in name:
+                figure = measure()
+                met &= figure.met
+                print(figure, flush=True)
+    return 0 if met else 1
+
+
+def _measurements(kernels: int | None, rounds: int) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    yield "fires", lambda: _compile("a pass that fires", "test-round-trip", 3.0, kernels, rounds)
+    yield (
+        "idle",
+        lambda: _compile(
+            "a pass whose touches do not occur", "touches-nothing", 0.3, kernels, rounds
+        ),
+    )
+    yield "trip", _trip
+    yield "memory", _memory
+    yield "launch", _launch
+    yield "disabled", _disabled
+    yield "help", lambda: _command("tilepass-opt --help", ["--help"], 150.0)
+    yield "opt", _small_file
+
+
+def _compile(what: str, pipeline: str, target: float, kernels: int | None, rounds: int) -> Figure:
+    shares = overhead.compile_overhead(pipeline, overhead.compilable(kernels), rounds)
+    percents = sorted(100 * share for share in shares)
+    quartiles = statistics.quantiles(percents, n=4)
+    return Figure(
+        f"CPU time to cubin with {what}",
+        statistics.median(percents),
+        "%",
+        target,
+        f"median of {len(percents)} kernels; quartiles {quartiles[0]:.2f} and {quartiles[2]:.2f}",
+    )
+
+
+def _trip() -> Figure:
+    name, operations, module = overhead.module_of_size(200)
+    times = overhead.trip_times(module, 60)
+    details = f"median of CPU times, least {min(times):.2f}; {name}"
+    what = f"a trip of a module of {operations} operations"
+    return Figure(what, statistics.median(times), "ms", 5.0, details)
+
+
+def _memory() -> Figure:
+    child = [sys.executable, str(Path(__file__).resolve()), "--memory-child"]
+    size, peak = map(float, subprocess.check_output(child, text=True).split()[-2:])
+    return Figure(f"memory of a trip of a {size:.1f} MB module", peak, "MB", 50.0)
+
+
+def _launch() -> Figure:
+    plain, with_pipeline = overhead.launch_times("test-round-trip", 15)
+    details = f"{plain:.2f} us without, {with_pipeline:.2f} us with a pipeline"
+    return Figure("a warm launch with a pipeline", with_pipeline - plain, "us", 0.5, details)
+
+
+def _disabled() -> Figure:
+    left = 0.0 if overhead.launch_is_stock_when_disabled() else 1.0
+    details = "Triton's launch functions are the stock ones"
+    return Figure("what a disabled pipeline leaves in a launch", left, "changes", 0.0, details)
+
+
+def _small_file() -> Figure:
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(SMALL_FILE)
+        file.flush()
+        return _command(
+            "tilepass-opt on a small file", [file.name, "-p", "test-round-trip"], 1200.0
+        )
+
+
+def _command(what: str, arguments: list[str], target: float) -> Figure:
+    command = [str(Path(sys.executable).with_name("tilepass-opt")), *arguments]
+    times = overhead.command_times(command, 7)
+    return Figure(what, statistics.median(times), "ms", target, f"least {min(times):.0f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""What tilepass costs a program that uses it: CPU time, memory, launch time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+import triton
+import triton.language as tl
+from triton import knobs
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction, MockTensor
+
+from tilepass.activate import enabled
+from tilepass.core.pass_base import Anchor, Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.frontends.triton import bridge
+from tilepass.ir import engine
+from tilepass.passes.triton.test_round_trip import TestRoundTrip
+
+from .compiling import run_stages, source_of
+from .entries import HOPPER, Entry, all_entries
+from .memory import vector_add
+from .pass_context import make_context
+
+
+@register
+class TouchesNothing(Pass):
+    """A pass whose operations occur in no module."""
+
+    name = "touches-nothing"
+    anchor = Anchor.end_of("ttir")
+    touches = ("nosuch.operation",)
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        raise AssertionError("the module holds no operation of this pass")
+
+
+def compile_overhead(pipeline: str, entries: list[Entry], rounds: int) -> list[float]:
+    """Per kernel, the share of CPU time to cubin that `pipeline` adds.
+
+    Stock and enabled compilations alternate; of each the fastest of `rounds` counts. The CPU time
+    of assemblers, which are processes of their own, is included.
+    """
+    shares: list[float] = []
+    for entry in entries:
+        times: dict[str, list[float]] = {"": [], pipeline: []}
+        for index in range(2 * rounds + 2):
+            # The order alternates too: the second of two compilations finds warm caches.
+            chosen = ("", pipeline)[(index + index // 2) % 2]
+            took = _cpu_time_to_binary(entry, enabled(chosen) if chosen else nullcontext())
+            if index >= 2:
+                times[chosen].append(took)
+        shares.append(min(times[pipeline]) / min(times[""]) - 1)
+    return shares
+
+
+def compilable(limit: int | None = None) -> list[Entry]:
+    """The entries for NVIDIA targets, evenly thinned to `limit`."""
+    entries = [entry for entry in all_entries() if entry.target.backend == "cuda"]
+    step = 1 if limit is None else max(1, len(entries) // limit)
+    return entries[::step]
+
+
+def module_of_size(operations: int) -> tuple[str, int, bridge.TritonModule]:
+    """The module after make_ttgir with the number of operations closest to that asked for."""
+    best: tuple[str, int, bridge.TritonModule] | None = None
+    for entry in compilable():
+        if entry.gluon:
+            continue
+        *_, (_, module) = run_stages(entry, "ttgir")
+        count = _count(module)
+        if best is None or abs(count - operations) < abs(best[1] - operations):
+            best = (entry.name, count, module)
+    assert best is not None
+    return best
+
+
+def trip_times(module: bridge.TritonModule, rounds: int) -> list[float]:
+    """CPU time of each of `rounds` trips, in ms."""
+    times: list[float] = []
+    for _ in range(rounds):
+        start = time.process_time()
+        bridge.run_passes(module, [TestRoundTrip()], make_context)
+        times.append((time.process_time() - start) * 1e3)
+    return times
+
+
+def trip_memory(megabytes: float) -> tuple[float, float]:
+    """Size of a module's text in MB, and by how many MB a trip raises the process's peak.
+
+    To be called in a process that has done nothing large before.
+    """
+    module = _module_of_megabytes(megabytes)
+    size = len(module.str()) / 1e6
+    _, _, small = module_of_size(200)
+    bridge.run_passes(small, [TestRoundTrip()], make_context)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    bridge.run_passes(module, [TestRoundTrip()], make_context)
+    return size, _status("VmHWM") - before
+
+
+def launch_times(pipeline: str, rounds: int) -> tuple[float, float]:
+    """Time of a warm launch without and with `pipeline`, in us, all but the driver's own part.
+
+    The kernel and the driver are stand-ins: what is measured is Triton's way from the call to its
+    C launcher, where the caches are asked. Medians of blocks of launches in alternation.
+    """
+    plain, with_pipeline = list[float](), list[float]()
+    with _launchable() as launch:
+        for index in range(2 * rounds):
+            chosen = with_pipeline if index % 2 else plain
+            with enabled(pipeline) if index % 2 else nullcontext():
+                launch()
+                chosen.append(_time_of(launch, 2000))
+    return statistics.median(plain), statistics.median(with_pipeline)
+
+
+def launch_is_stock_when_disabled() -> bool:
+    """Whether an activation that has ended leaves nothing in the way of a launch."""
+    module: Any = sys.modules["triton.runtime.jit"]
+
+    def state() -> tuple[Any, ...]:
+        hook = knobs.runtime.add_stages_inspection_hook
+        return (hook, module.compute_cache_key, module.get_cache_key, JITFunction.run)
+
+    before = state()
+    with enabled("test-round-trip"):
+        pass
+    return state() == before
+
+
+def command_times(command: list[str], rounds: int) -> list[float]:
+    """Wall time of each of `rounds` runs of a command, in ms."""
+    times: list[float] = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def _cpu_time_to_binary(entry: Entry, activation: AbstractContextManager[object]) -> float:
+    with activation:
+        start = _cpu()
+        source: Any = source_of(entry)
+        triton.compile(source, target=entry.target, options=dict(entry.options))
+        return _cpu() - start
+
+
+def _cpu() -> float:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def _count(module: bridge.TritonModule) -> int:
+    return len(engine.operations(bridge.to_engine(module)))
+
+
+def _module_of_megabytes(megabytes: float) -> bridge.TritonModule:
+    """A module with as many copies of one function as it takes."""
+    _, _, module = module_of_size(200)
+    copies = round(megabytes * 1e6 / len(module.str()) * 1.15)
+    whole = bridge.to_engine(module)
+    function = whole.body.operations[0].operation
+    for index in range(copies):
+        copy = function.clone(ip=engine.ir.InsertionPoint(whole.body))
+        copy.attributes["sym_name"] = engine.ir.StringAttr.get(f"copy_{index}", whole.context)
+    return bridge.from_engine(whole, bridge.new_context())
+
+
+def _status(key: str) -> float:
+    """A line of the process's status, in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) / 1024
+    raise KeyError(key)
+
+
+def _time_of(call: Callable[[], object], times: int) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - start) / times * 1e6
+
+
+class _Driver:
+    """As much of a driver as a launch needs before its last step."""
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_current_target(self) -> object:
+        return HOPPER
+
+
+class _Kernel:
+    """A compiled kernel that does nothing when launched."""
+
+    function = packed_metadata = None
+
+    def launch_metadata(self, grid: object, stream: object, *arguments: object) -> None: ...
+
+    def run(self, *arguments: object) -> None: ...
+
+
+@contextmanager
+def _launchable() -> Generator[Callable[[], object]]:
+    """A function that launches a kernel on a stand-in of a GPU."""
+    native, kernel, tensor = (
+        driver.active if _has_gpu() else None,
+        _Kernel(),
+        MockTensor(tl.float32),
+    )
+    jitted: Any = vector_add
+
+    def compile_(key: object, *arguments: object) -> _Kernel:
+        jitted.device_caches[0][0][key] = kernel
+        return kernel
+
+    driver.set_active(cast("Any", _Driver()))
+    jitted._do_compile = compile_
+    try:
+        yield lambda: jitted[(1,)](tensor, tensor, tensor, 1024, BLOCK=256)
+    finally:
+        if native is not None:
+            driver.set_active(native)
+
+
+def _has_gpu() -> bool:
+    return os.path.exists("/dev/nvidia0")

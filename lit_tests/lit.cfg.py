@@ -1,4 +1,4 @@
-"""lit configuration: `PYTHON -m lit lit_tests` tests the tilepass and Triton installed for PYTHON.
+"""lit configuration: `ENVIRONMENT/bin/lit lit_tests` tests that environment's tilepass and Triton.
 
 Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for `--load`.
 `tilepass` and `tilepass-opt` come from the environment under test.

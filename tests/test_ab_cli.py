@@ -37,7 +37,7 @@ def simulated_report(ratios: tuple[float, ...] = (1.03,), done: bool = True) -> 
         report.add(Started(index, "check"))
         for arm in range(2):
             kernel = KernelFact("matmul", f"code{arm}", "")
-            report.add(ArmReady(index, arm, (kernel,), "Config()", (), equal_bits=True))
+            report.add(ArmReady(index, arm, (kernel,), "Config()", equal_bits=True))
         report.add(Setup(index, 4, 3, 2e9, 1e6))
         device = SimulatedDevice([100.0, 100.0 * ratio, 100.0], Noise(launch=0.005), index)
         for batch in measure(device, 2, job.plan, device.elapsed):
@@ -125,6 +125,22 @@ def test_without_a_gpu_binaries_are_compared(
     data = json.loads(path.read_text())
     assert data["points"][0]["status"] == "compiled"
     assert len(data["figures"]) == 2
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_pass_that_could_not_act_says_why_the_binaries_are_identical(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    options = ["--b", "flatten-loops{mode=on}", "--shape", "512x512x512", "--json", str(path)]
+    for _ in range(2):  # the second time the kernel is in Triton's disk cache
+        assert run_guarded(main, ["matmul", *options]) == 0
+        text = capsys.readouterr().out
+        assert "IDENTICAL: all arms are the same binary" in text
+        assert "arm B: " in text
+        assert "[flatten-loops] missed: " in text
+    (remark,) = json.loads(path.read_text())["points"][0]["arms"][1]["remarks"]
+    assert not remark.startswith("/")  # reports are committed: no machine's folders in them
 
 
 @pytest.mark.usefixtures("no_gpu")

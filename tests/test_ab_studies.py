@@ -30,7 +30,7 @@ def fill(report: Report, index: int, codes: Sequence[str], ratios: Sequence[floa
     for arm, code in enumerate(codes):
         kernel = KernelFact("matmul", code, "")
         settings = f"extra={arm}" if len(set(codes)) == 1 else ""
-        report.add(ArmReady(index, arm, (kernel,), settings, (), equal_bits=True))
+        report.add(ArmReady(index, arm, (kernel,), settings, equal_bits=True))
     report.add(Setup(index, 1, 1, 1e12, 1e9))
     device = SimulatedDevice([100.0 * r for r in ratios], Noise(launch=0.004), index)
     for batch in measure(device, len(ratios) - 1, report.job.plan, device.elapsed):

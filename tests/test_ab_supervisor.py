@@ -49,13 +49,14 @@ for task in tasks:
         emit(Failed(task.point, "arm B is wrong: output 0: 5 of 64 elements are wrong"))
         continue
     if sys.argv[1] == "prime":
+        emit(Remarked(task.point, task.arms[0], (f"remark [x] missed: {task.arms}",)))
         emit(Done(task.point, "primed"))
         continue
     same = behave == "identical"
     for arm in range(len(job.arms)):
         code = "a" if same else str(arm)
         kernel = KernelFact("matmul", code, "")
-        emit(ArmReady(task.point, arm, (kernel,), "Config()", (f"remark {arm}",), True))
+        emit(ArmReady(task.point, arm, (kernel,), "Config()", True))
     if same:
         emit(Done(task.point, "identical"))
         continue
@@ -166,6 +167,10 @@ def test_a_whole_run(worker: Callable[[str], list[str]]) -> None:
     assert found[0].ratio == pytest.approx(1.02, abs=0.003)
     assert str(found[1]) == "SLOWER"
     assert report.facts["GPU"] == "simulated"
+    assert report.points[0].remarks == {
+        0: ("remark [x] missed: (0,)",),
+        1: ("remark [x] missed: (1,)",),
+    }
     assert report.failed
     assert not report.partial
     assert "arm A: the kernel or its compilation hung" in report.points[3].message

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+import tilepass
 from tilepass.ab.job import Arm
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import instantiate, load_file
+
+_ALWAYS_COMPILE = "TRITON_ALWAYS_COMPILE"
 
 
 @contextmanager
@@ -24,7 +29,30 @@ def arm_enabled(arm: Arm) -> Generator[list[str]]:
 
     with enabled(arm.pipeline, remarks="none") as session:
         yield remarks
-    remarks.extend(dict.fromkeys(remark.format() for remark in session.remarks))
+    remarks.extend(dict.fromkeys(_portable(remark.format()) for remark in session.remarks))
+
+
+def _portable(text: str) -> str:
+    """The text with file names that do not depend on where the sources lie: reports are kept."""
+    for folder in (Path.cwd(), Path(tilepass.__file__).parents[1]):
+        text = text.replace(f"{folder}{os.sep}", "")
+    return text
+
+
+@contextmanager
+def fresh_compilation() -> Generator[None]:
+    """Triton compiles in the block although its disk cache has the kernel, and stores it there.
+
+    A pass makes its remarks when it runs: a kernel from the cache comes without.
+    """
+    before = os.environ.get(_ALWAYS_COMPILE)
+    os.environ[_ALWAYS_COMPILE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_ALWAYS_COMPILE]
+        if before is not None:
+            os.environ[_ALWAYS_COMPILE] = before
 
 
 def check_pipelines(arms: Sequence[Arm], load: Sequence[str]) -> None:

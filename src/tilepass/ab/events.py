@@ -45,6 +45,15 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Remarked:
+    """What the passes of an arm said when its kernels were compiled at this point."""
+
+    point: int
+    arm: int
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ArmReady:
     """An arm of a point is compiled, and its outputs agree with the reference.
 
@@ -56,7 +65,6 @@ class ArmReady:
     arm: int
     kernels: tuple[KernelFact, ...]
     settings: str
-    remarks: tuple[str, ...]
     equal_bits: bool | None
 
 
@@ -108,9 +116,10 @@ class Failed:
     lost: bool = False
 
 
-Event = Found | Started | Loaded | ArmReady | Setup | Sampled | Done | Failed
+Event = Found | Started | Loaded | Remarked | ArmReady | Setup | Sampled | Done | Failed
 _KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Found, Started, Loaded, ArmReady, Setup, Sampled, Done, Failed)
+    kind.__name__: kind
+    for kind in (Found, Started, Loaded, Remarked, ArmReady, Setup, Sampled, Done, Failed)
 }
 
 
@@ -126,6 +135,7 @@ def decode(line: str) -> Event:
         kind = _KINDS[data.pop("event")]
         if kind is ArmReady:
             data["kernels"] = tuple(KernelFact(**kernel) for kernel in data["kernels"])
+        if kind is Remarked:
             data["remarks"] = tuple(data["remarks"])
         if kind is Setup:
             data["notes"] = tuple(data["notes"])

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tilepass.ab.arms import arm_enabled
+from tilepass.ab.arms import arm_enabled, fresh_compilation
 from tilepass.ab.checks import (
     different_names,
     equal_bits,
@@ -16,7 +16,7 @@ from tilepass.ab.checks import (
     wrong_outputs,
 )
 from tilepass.ab.cuda_device import Graph, copies_for, launches_for
-from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Setup, Started, sampled
+from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Remarked, Setup, Started, sampled
 from tilepass.ab.job import Arm, Job
 from tilepass.ab.protocol import Device, measure
 from tilepass.ab.subjects import Subject, copy_inputs
@@ -82,9 +82,10 @@ class PointRunner:
         for index in arms:
             arm = self._job.arms[index]
             launcher = subject.launcher(inputs, subject.configure(where, arm))
-            with arm_enabled(arm):
+            with fresh_compilation(), arm_enabled(arm) as remarks:
                 launcher()
             self._gpu.synchronize()
+            self._emit(Remarked(point, index, tuple(remarks)))
         self._emit(Done(point, "primed"))
 
     def run(self, point: int) -> None:
@@ -101,7 +102,7 @@ class PointRunner:
             self._emit(Done(point, "identical"))
             return
         # The duplicate is prepared anew: buffers of its own, like every other arm.
-        timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs)[0])
+        timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs))
         graphs = self._timing_graphs(point, timed, inputs, notes)
         self._emit(Started(point, "time"))
         device = self._gpu.timer(graphs)
@@ -116,19 +117,17 @@ class PointRunner:
         expected = self._subject.reference(inputs)
         ready: list[Prepared] = []
         for index, (arm, config) in enumerate(zip(self._job.arms, configs, strict=True)):
-            prepared, remarks = self._prepare(arm, config, inputs, expected)
+            prepared = self._prepare(arm, config, inputs, expected)
             ready.append(prepared)
             equal = equal_bits(prepared.outputs, ready[0].outputs)
-            self._emit(ArmReady(point, index, prepared.kernels, repr(config), remarks, equal))
+            self._emit(ArmReady(point, index, prepared.kernels, repr(config), equal))
             if self._job.need_equal_bits and not equal:
                 raise TilepassError(f"arm {arm.label}: outputs differ from arm A's bit by bit")
         return ready
 
-    def _prepare(
-        self, arm: Arm, config: object, inputs: object, expected: Tensors
-    ) -> tuple[Prepared, tuple[str, ...]]:
+    def _prepare(self, arm: Arm, config: object, inputs: object, expected: Tensors) -> Prepared:
         launcher = self._subject.launcher(inputs, config)
-        with arm_enabled(arm) as remarks:
+        with arm_enabled(arm):
             with self._log.launches() as kernels:
                 launcher()
             if not kernels:
@@ -142,7 +141,7 @@ class PointRunner:
         if (problem := wrong_outputs(outputs, expected, tolerance)) is not None:
             raise TilepassError(f"arm {arm.label} ({arm.describe()}) is wrong: {problem}")
         kept = tuple(output.clone() for output in outputs)
-        return Prepared(arm, config, graph, kept, tuple(kernels.values())), tuple(remarks)
+        return Prepared(arm, config, graph, kept, tuple(kernels.values()))
 
     def _compare_names(self, kernels: Sequence[tuple[KernelFact, ...]]) -> tuple[str, ...]:
         if (difference := different_names(kernels)) is None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tilepass.ab.events import Done, Event, Failed, Found, Loaded, Sampled, Started
+from tilepass.ab.events import Done, Event, Failed, Found, Loaded, Remarked, Sampled, Started
 from tilepass.ab.report import Report
 from tilepass.ab.table import format_estimate
 
@@ -29,6 +29,8 @@ def showing_progress(points: int) -> Generator[Show]:
 
         def show(report: Report, event: Event) -> None:
             nonlocal shown
+            if isinstance(event, Remarked):
+                return
             if isinstance(event, Sampled):
                 # An interval costs more to compute than its batch to measure.
                 if time.monotonic() - shown < SECONDS_BETWEEN_INTERVALS:

@@ -22,6 +22,7 @@ from tilepass.ab.events import (
     Found,
     KernelFact,
     Loaded,
+    Remarked,
     Sampled,
     Setup,
     Started,
@@ -90,6 +91,8 @@ class Report:
                 self._failed(event)
             case Loaded():
                 pass
+            case Remarked():
+                self.points[event.point].remarks[event.arm] = event.remarks
             case Started():
                 self.points[event.point].status = "running"
             case ArmReady():
@@ -113,7 +116,6 @@ class Report:
         point = self.points[event.point]
         point.kernels[event.arm] = event.kernels
         point.settings[event.arm] = event.settings
-        point.remarks[event.arm] = event.remarks
         point.equal_bits[event.arm] = event.equal_bits
         if len(point.kernels) == len(self.job.arms):
             arms = range(len(self.job.arms))

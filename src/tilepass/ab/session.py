@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ab.environment import versions
-from tilepass.ab.events import Done, Event, Failed, Started
+from tilepass.ab.events import Done, Event, Failed, Remarked, Started
 from tilepass.ab.job import Job, Task
 from tilepass.ab.nvml import gpu_count
 from tilepass.ab.protocol import Plan
@@ -81,17 +81,22 @@ def _prime(
     Other failures are left to the point's own turn, which tells them better.
     """
     tasks = priming_tasks(report.job, subject)
-    if means.processes < 2 or len(tasks) < 2:
-        return {}
     variants = {task: key for key, task in tasks.items()}
+    remarks: dict[Variant, tuple[str, ...]] = {}
 
     def seen(event: Event) -> None:
         # Not noted in the report: the point itself has not begun.
         if isinstance(event, Started):
             listener(report, event)
+        if isinstance(event, Remarked):
+            remarks[variants[Task(event.point, (event.arm,))]] = event.remarks
 
     command = means.command("prime")
     lost = prime(command, report.job, list(variants), means.limits, means.processes, seen)
+    for index in range(len(report.points)):
+        for arm in range(len(report.job.arms)):
+            said = remarks.get(variant(report.job, subject, index, arm), ())
+            _note(report, Remarked(index, arm, said), listener)
     return {variants[task]: why for task, why in lost.items()}
 
 

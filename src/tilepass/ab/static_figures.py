@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tilepass.ab.arms import arm_enabled
+from tilepass.ab.arms import arm_enabled, fresh_compilation
 from tilepass.ab.compile_only import compile_only
-from tilepass.ab.events import ArmReady, Done, Event, Failed, KernelFact, Started
+from tilepass.ab.events import ArmReady, Done, Event, Failed, KernelFact, Remarked, Started
 from tilepass.ab.job import Job
 from tilepass.ab.kernel_log import KernelLog, kernel_fact
 from tilepass.ab.subjects import OwnSubject, Subject
@@ -26,10 +26,11 @@ def compile_points(job: Job, subject: Subject, arch: int, emit: Callable[[Event]
     """
     log = KernelLog()
     log.install()
+    compiler = _Compiler(job, subject, arch, log)
     try:
         for index in range(len(job.points)):
             emit(Started(index, "compile"))
-            emit(_compile_point(job, subject, log, index, arch, emit))
+            emit(compiler.compile_point(index, emit))
     finally:
         log.uninstall()
 
@@ -45,41 +46,53 @@ def collect_figures(kernels: Iterable[KernelFact]) -> Mapping[str, KernelFigures
         return dict(zip(paths, pool.map(kernel_figures, paths.values()), strict=True))
 
 
-def _compile_point(
-    job: Job,
-    subject: Subject,
-    log: KernelLog,
-    index: int,
-    arch: int,
-    emit: Callable[[Event], None],
-) -> Done | Failed:
-    try:
-        for arm in range(len(job.arms)):
-            emit(_compile_arm(job, subject, log, index, arm, arch))
-    except Exception as error:
-        known = isinstance(error, TilepassError)
-        return Failed(index, str(error) if known else f"{type(error).__name__}: {error}")
-    return Done(index, "compiled")
+class _Compiler:
+    """Compiles what a job's arms launch; each distinct kernel once."""
 
+    def __init__(self, job: Job, subject: Subject, arch: int, log: KernelLog) -> None:
+        self._job = job
+        self._subject = subject
+        self._arch = arch
+        self._log = log
+        self._done: dict[tuple[object, ...], tuple[tuple[KernelFact, ...], tuple[str, ...]]] = {}
 
-def _compile_arm(
-    job: Job, subject: Subject, log: KernelLog, index: int, arm: int, arch: int
-) -> ArmReady:
-    point = job.points[index]
-    config = subject.configure(point, job.arms[arm])
-    with arm_enabled(job.arms[arm]) as remarks:
+    def compile_point(self, index: int, emit: Callable[[Event], None]) -> Done | Failed:
+        """Emit what is known of each arm; returns how it ended."""
+        try:
+            for arm in range(len(self._job.arms)):
+                settings, kernels, remarks = self._compile_arm(index, arm)
+                emit(Remarked(index, arm, remarks))
+                emit(ArmReady(index, arm, kernels, settings, equal_bits=None))
+        except Exception as error:
+            known = isinstance(error, TilepassError)
+            return Failed(index, str(error) if known else f"{type(error).__name__}: {error}")
+        return Done(index, "compiled")
+
+    def _compile_arm(
+        self, index: int, arm: int
+    ) -> tuple[str, tuple[KernelFact, ...], tuple[str, ...]]:
+        point = self._job.points[index]
+        config = self._subject.configure(point, self._job.arms[arm])
+        own = isinstance(self._subject, OwnSubject)
+        key = (None if own else point.shape, repr(config), self._job.arms[arm].pipeline)
+        if key not in self._done:
+            with fresh_compilation(), arm_enabled(self._job.arms[arm]) as remarks:
+                kernels = self._kernels(index, config)
+            self._done[key] = (kernels, tuple(remarks))
+        return repr(config), *self._done[key]
+
+    def _kernels(self, index: int, config: Any) -> tuple[KernelFact, ...]:
+        point, subject = self._job.points[index], self._subject
         if isinstance(subject, OwnSubject):
-            compiled = subject.workload.compile(config, _gpu_target(arch))
-            kernels = (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
-        else:
-            inputs = subject.make_inputs(point.shape, job.seed(index), config, device="cpu")
-            launcher = subject.launcher(inputs, config)
-            with compile_only(arch), log.launches() as launched:
-                launcher()
-            kernels = tuple(launched.values())
-    if not kernels:
-        raise TilepassError("the function launched no Triton kernel")
-    return ArmReady(index, arm, kernels, repr(config), tuple(remarks), equal_bits=None)
+            compiled = subject.workload.compile(config, _gpu_target(self._arch))
+            return (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
+        inputs = subject.make_inputs(point.shape, self._job.seed(index), config, device="cpu")
+        launcher = subject.launcher(inputs, config)
+        with compile_only(self._arch), self._log.launches() as launched:
+            launcher()
+        if not launched:
+            raise TilepassError("the function launched no Triton kernel")
+        return tuple(launched.values())
 
 
 def _gpu_target(arch: int) -> Any:

@@ -44,6 +44,8 @@ def print_report(report: Report, console: Console) -> None:
     for index, point in enumerate(report.points):
         for line in _notes(report, index, point):
             console.print(line, highlight=False, markup=False)
+    for line in _missed(report):
+        console.print(line, highlight=False, markup=False)
     for note in report.notes:
         console.print(note, highlight=False, markup=False)
     if report.partial:
@@ -151,6 +153,8 @@ def _notes(report: Report, index: int, point: PointResult) -> Sequence[str]:
     lines: list[str] = []
     if point.message:
         lines.append(f"{where}: {point.message}")
+    if point.status == "identical":
+        lines.append(f"{where}: IDENTICAL: all arms are the same binary (--force times them)")
     duplicate = report.duplicate(index)
     if duplicate is not None and duplicate[1] is not Verdict.SAME:
         lines.append(
@@ -158,6 +162,17 @@ def _notes(report: Report, index: int, point: PointResult) -> Sequence[str]:
             f"({format_estimate(duplicate[0])}), so nothing is concluded"
         )
     return lines
+
+
+def _missed(report: Report) -> list[str]:
+    """What the passes could not do, each once: why a binary may be the same as another."""
+    lines: dict[str, None] = {}
+    for point in report.points:
+        for arm, remarks in sorted(point.remarks.items()):
+            for remark in remarks:
+                if "] missed: " in remark:
+                    lines[f"arm {report.job.arms[arm].label}: {remark}"] = None
+    return list(lines)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

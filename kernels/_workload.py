@@ -206,10 +206,17 @@ class Workload(ABC, Generic[ConfigT]):
         return Launch(run, outputs, grid, scratch)
 
     def compile(self, config: ConfigT, target: GPUTarget) -> CompiledKernel:
-        """Compile for `target`; needs no GPU."""
+        """Compile for `target`; needs no GPU. Raises TilepassError with Triton's message."""
         triton: Any = import_module("triton")
         source, options = self.ast_source(config)
-        return triton.compile(source, target=target, options=options)
+        try:
+            return triton.compile(source, target=target, options=options)
+        except (triton.errors.TritonError, RuntimeError, ValueError) as error:
+            last = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            where = f"{target.backend}:{target.arch}"
+            raise TilepassError(
+                f"{self.name}: {config} does not compile for {where}: {last}"
+            ) from error
 
     def check(self, launch: Launch, inputs: Inputs) -> str | None:
         """Compare the outputs with `reference`; None when they agree, else what does not."""

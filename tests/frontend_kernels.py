@@ -50,3 +50,11 @@ def gluon_kernel(x_pointer, y_pointer, BLOCK: gl.constexpr):
     offsets = gl.arange(0, BLOCK, layout=layout)
     x = gl.load(x_pointer + offsets)
     gl.store(y_pointer + offsets, x + gl.abs(x))
+
+
+@gluon.jit
+def gluon_wave64_kernel(x_pointer, y_pointer, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [64], [gl.num_warps()], [0])
+    offsets = gl.arange(0, BLOCK, layout=layout)
+    x = gl.load(x_pointer + offsets)
+    gl.store(y_pointer + offsets, x + gl.abs(x))

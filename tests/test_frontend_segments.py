@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import shlex
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import frontend_kernels
 import pytest
 import triton
-from frontend_kernels import calling_kernel, loop_kernel
+from frontend_kernels import add_kernel, calling_kernel, loop_kernel
 from frontend_support import (
     GFX942,
     REWRITE_ADD,
@@ -25,10 +28,12 @@ from frontend_support import (
 
 from tilepass.activate import enabled
 from tilepass.core.errors import AnchorError, OptionError, PassFailure, TilepassError
+from tilepass.frontends.triton.segments import Compilation
 from tilepass.frontends.triton.versions import triton_version
 
 SINCE_3_9 = triton_version().version >= (3, 9)
 gluon_kernel = cast("Any", frontend_kernels).gluon_kernel
+gluon_wave64_kernel = cast("Any", frontend_kernels).gluon_wave64_kernel
 # What a stage leaves for the next, and the code that is generated in the end.
 RESULTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
 
@@ -101,7 +106,7 @@ def test_passes_at_one_place_run_in_the_order_of_the_pipeline(tmp_path: Path) ->
 def test_the_code_is_that_of_stock_triton(idle: Path, kernel: Any, target: Any) -> None:
     """With observers, so pass by pass; and with a trip over the bridge after every pass."""
     if kernel is gluon_kernel and target is GFX942:
-        kernel = loop_kernel
+        kernel = gluon_wave64_kernel
     stock = results(compile_kernel(kernel, target))
     recorder = Recorder()
     with enabled("", observers=[recorder]):
@@ -113,6 +118,26 @@ def test_the_code_is_that_of_stock_triton(idle: Path, kernel: Any, target: Any) 
             assert recorder.stages[stage] == stock[stage]
     assert recorder.compilations[0].kernel == kernel.__name__
     assert str(recorder.compilations[0].target) == f"{target.backend}:{target.arch}"
+
+
+def test_threads_compile_the_same_code(idle: Path) -> None:
+    """Four at a time, each with passes and an observer of its own calls."""
+    kernels = [add_kernel, calling_kernel, loop_kernel, gluon_kernel]
+    stock = [results(compile_kernel(kernel)) for kernel in kernels]
+    threads: dict[str, set[int]] = {}
+
+    class ByThread(Recorder):
+        def begin(self, compilation: Compilation, source: Callable[[], str]) -> None:
+            threads.setdefault(compilation.key, set()).add(threading.get_ident())
+
+    with (
+        enabled("idle@after:*", load=[idle], observers=[ByThread()]),
+        concurrent.futures.ThreadPoolExecutor(4) as executor,
+    ):
+        for _ in range(2):
+            compiled = executor.map(compile_kernel, kernels)
+            assert [results(one) for one in compiled] == stock
+    assert len(threads) == 4
 
 
 def test_every_means_every_pass_of_the_mlir_stages(idle: Path) -> None:

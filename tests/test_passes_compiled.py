@@ -102,17 +102,19 @@ def test_strip_assume_lets_specialized_loops_compile() -> None:
     assert "ttg.warp_specialize" in compiled.asm["ttgir"]
 
 
-def accumulators(pipeline: str) -> list[str]:
-    """Shapes of the buffers in tensor memory of a flattened 256x256 tile."""
+def tensor_memory(pipeline: str) -> tuple[list[str], int]:
+    """The buffers in tensor memory of a flattened 256x256 tile, and the columns they take."""
     with enabled(pipeline, remarks="none"):
         compiled = compile_matmul(flatten=True, tile=(256, 256), target=BLACKWELL)
-    return re.findall(r"ttng\.tmem_alloc.*-> \(?!ttg\.memdesc<([\dx]+)xf32", compiled.asm["ttgir"])
+    pattern = r"ttng\.tmem_alloc.*-> \(?!ttg\.memdesc<([\dx]+)xf32"
+    return re.findall(pattern, compiled.asm["ttgir"]), compiled.metadata.tmem_size
 
 
-def test_acc_multi_buffer_sets_the_number_of_accumulators() -> None:
-    assert accumulators("") == ["2x256x256"]
-    assert accumulators("acc-multi-buffer") == ["256x256"]
-    assert accumulators("acc-multi-buffer{mode=allow}") == ["2x256x256"]
+def test_acc_multi_buffer_makes_the_accumulators_fit() -> None:
+    """Triton allocates more than the 512 columns that there are; no launch would succeed."""
+    assert tensor_memory("") == (["2x256x256"], 1024)
+    assert tensor_memory("acc-multi-buffer") == (["256x256"], 512)
+    assert tensor_memory("acc-multi-buffer{mode=allow}") == (["2x256x256"], 1024)
 
 
 def test_forced_decision_that_cannot_be_carried_out_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,7 @@ from tilepass.analysis.nest_facts import (
     starts_at_program_id,
 )
 from tilepass.core.anchor import Anchor
-from tilepass.core.decisions import Choice
+from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext
@@ -152,8 +153,17 @@ class FlattenLoops(Pass):
 def _decide_off(loop: Loop, context: PassContext) -> None:
     if not _flattened(loop):
         return
+    nest = match_nest(loop)
+    facts: Mapping[str, Fact] = {}
+    if isinstance(nest, LoopNest) and dots_in(nest.inner[0]):
+        facts = nest_facts(nest, context)
     decision = context.decide(
-        "flatten", loop.operation, {}, forced="off", model=flatten_choice, default=Choice("off", "")
+        "flatten",
+        loop.operation,
+        facts,
+        forced="off",
+        model=flatten_choice,
+        default=Choice("on", "as the source has it"),
     )
     del loop.operation.attributes[_FLATTEN]
     context.remarks.passed(loop.operation, str(decision))

@@ -36,7 +36,7 @@ class Pending:
     over all ways that lead here, and the dots it may come from."""
 
     age: int
-    dots: frozenset[Operation]
+    dots: tuple[Operation, ...]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Analysis:
             return
         for key, pending in state.items():
             state[key] = Pending(min(pending.age + 1, _OLDEST), pending.dots)
-        state[_key(dot.results[0])] = Pending(0, frozenset({dot}))
+        state[_key(dot.results[0])] = Pending(0, (dot,))
 
     def _wait(self, wait: Operation, state: _State) -> None:
         for position, operand in enumerate(wait.operands):
@@ -227,7 +227,8 @@ def _either(one: Pending | None, other: Pending | None) -> Pending | None:
     """What holds where one or the other may."""
     if one is None or other is None:
         return one or other
-    return Pending(min(one.age, other.age), one.dots | other.dots)
+    new = tuple(dot for dot in other.dots if dot not in one.dots)
+    return Pending(min(one.age, other.age), one.dots + new)
 
 
 def _join(state: _State, *others: _State) -> None:

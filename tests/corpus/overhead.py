@@ -10,11 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
-import triton
 import triton.language as tl
 from triton import knobs
 from triton.runtime.driver import driver
@@ -27,7 +26,7 @@ from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 from tilepass.passes.triton.test_round_trip import TestRoundTrip
 
-from .compiling import run_stages, source_of
+from .compiling import run_stages
 from .entries import HOPPER, Entry, all_entries
 from .memory import vector_add
 from .pass_context import make_context
@@ -46,27 +45,30 @@ class TouchesNothing(Pass):
 
 
 def compile_overhead(pipeline: str, entries: list[Entry], rounds: int) -> list[float]:
-    """Per kernel, the share of CPU time to cubin that `pipeline` adds.
+    """Per kernel, the share of the CPU time from source to cubin that `pipeline` adds.
 
-    Stock and enabled compilations alternate; of each the fastest of `rounds` counts. The CPU time
-    of assemblers, which are processes of their own, is included.
+    What is added is measured where it arises, over the IR stages: compilations to TTGIR without and
+    with the pipeline alternate, the fastest of `rounds` of each counts. The whole compilation's
+    time is the less of two; that of the assembler, a process of its own, is included.
     """
     shares: list[float] = []
     for entry in entries:
-        times: dict[str, list[float]] = {"": [], pipeline: []}
-        for index in range(2 * rounds + 2):
+        plain, with_pipeline = list[float](), list[float]()
+        for index in range(2 * rounds):
             # The order alternates too: the second of two compilations finds warm caches.
-            chosen = ("", pipeline)[(index + index // 2) % 2]
-            took = _cpu_time_to_binary(entry, enabled(chosen) if chosen else nullcontext())
-            if index >= 2:
-                times[chosen].append(took)
-        shares.append(min(times[pipeline]) / min(times[""]) - 1)
+            if (index + index // 2) % 2:
+                with enabled(pipeline, remarks="none"):
+                    with_pipeline.append(_cpu_time(entry, "ttgir"))
+            else:
+                plain.append(_cpu_time(entry, "ttgir"))
+        whole = min(_cpu_time(entry, "cubin") for _ in range(2))
+        shares.append((min(with_pipeline) - min(plain)) / whole)
     return shares
 
 
 def compilable(limit: int | None = None) -> list[Entry]:
-    """The entries for NVIDIA targets, evenly thinned to `limit`."""
-    entries = [entry for entry in all_entries() if entry.target.backend == "cuda"]
+    """The Triton entries for NVIDIA targets, evenly thinned to `limit`."""
+    entries = [e for e in all_entries() if e.target.backend == "cuda" and not e.gluon]
     step = 1 if limit is None else max(1, len(entries) // limit)
     return entries[::step]
 
@@ -75,8 +77,6 @@ def module_of_size(operations: int) -> tuple[str, int, bridge.TritonModule]:
     """The module after make_ttgir with the number of operations closest to that asked for."""
     best: tuple[str, int, bridge.TritonModule] | None = None
     for entry in compilable():
-        if entry.gluon:
-            continue
         *_, (_, module) = run_stages(entry, "ttgir")
         count = _count(module)
         if best is None or abs(count - operations) < abs(best[1] - operations):
@@ -151,12 +151,11 @@ def command_times(command: list[str], rounds: int) -> list[float]:
     return times
 
 
-def _cpu_time_to_binary(entry: Entry, activation: AbstractContextManager[object]) -> float:
-    with activation:
-        start = _cpu()
-        source: Any = source_of(entry)
-        triton.compile(source, target=entry.target, options=dict(entry.options))
-        return _cpu() - start
+def _cpu_time(entry: Entry, last: str) -> float:
+    start = _cpu()
+    for _ in run_stages(entry, last):
+        pass
+    return _cpu() - start
 
 
 def _cpu() -> float:

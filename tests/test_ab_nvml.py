@@ -24,15 +24,24 @@ def driver(**changes: Any) -> SimpleNamespace:
             raise NVMLError("Not Found")
         return uuid
 
+    def clock(handle: str, kind: int) -> int:
+        return 1755 if kind == 1 else 0
+
+    def highest(handle: str, kind: int) -> int:
+        return 1980
+
+    def power(handle: str) -> int:
+        return 700_000
+
     functions: dict[str, Any] = {
         "NVMLError": NVMLError,
         "NVML_CLOCK_SM": 1,
         "nvmlInit": lambda: None,
         "nvmlDeviceGetCount": lambda: 1,
         "nvmlDeviceGetHandleByUUID": handle,
-        "nvmlDeviceGetClockInfo": lambda handle, kind: 1755 if kind == 1 else 0,
-        "nvmlDeviceGetMaxClockInfo": lambda handle, kind: 1980,
-        "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 700_000,
+        "nvmlDeviceGetClockInfo": clock,
+        "nvmlDeviceGetMaxClockInfo": highest,
+        "nvmlDeviceGetEnforcedPowerLimit": power,
         "nvmlSystemGetDriverVersion": lambda: "580.159.03",
     }
     return SimpleNamespace(**(functions | changes))

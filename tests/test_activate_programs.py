@@ -213,3 +213,18 @@ def test_importing_tilepass_loads_nothing() -> None:
         "print(tilepass.enabled is tilepass.activate.enabled, hasattr(tilepass, 'no_such_name'))"
     )
     assert run(program, os.environ).stdout == "set()\nTrue False\n"
+
+
+def test_the_startup_hook_activates_by_itself(rewrite: Path, tmp_path: Path) -> None:
+    """As in an interpreter that tilepass is installed for: its `.pth` file, no `sitecustomize`."""
+    hook = Path(tilepass.__file__).parents[1] / "tilepass_startup.pth"
+    site_packages = tmp_path / "site"
+    site_packages.mkdir()
+    (site_packages / hook.name).write_text(hook.read_text())
+    program = (
+        f"import site; site.addsitedir({str(site_packages)!r})\n"
+        f"from triton import knobs\nprint({IS_ON})"
+    )
+    on = {"TILEPASS": "rewrite-add", "TILEPASS_LOAD": str(rewrite)}
+    assert run(program, {**os.environ, **on}).stdout == "True\n"
+    assert run(program, os.environ).stdout == "False\n"

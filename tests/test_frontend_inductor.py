@@ -125,12 +125,14 @@ def test_graphs_and_tuning_results_are_kept_apart(rewrite: Path) -> None:
     assert module.triton_hash_with_backend is hasher
 
 
-def test_custom_passes_of_the_user_stay(rewrite: Path) -> None:
+def test_custom_passes_of_the_user_stay(rewrite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config: Any = importlib.import_module("torch._inductor.config")
     graph_passes: Any = importlib.import_module("torch._inductor.custom_graph_pass")
+    called: list[object] = []
 
     class OfUser(graph_passes.CustomGraphPass):
-        def __call__(self, graph: Any) -> None: ...
+        def __call__(self, graph: object) -> None:
+            called.append(graph)
 
         def uuid(self) -> str:
             return "user"
@@ -141,7 +143,13 @@ def test_custom_passes_of_the_user_stay(rewrite: Path) -> None:
         with enabled("rewrite-add", load=[rewrite]):
             assert own in graph_passes.get_custom_graph_passes(config.joint_custom_pre_pass)
             assert graph_key() != alone
+        # Older versions of torch take one pass, not a list.
+        monkeypatch.delattr(graph_passes, "get_custom_graph_passes")
+        with enabled("rewrite-add"):
+            config.joint_custom_pre_pass("a graph")
+            assert graph_key() != alone
         assert config.joint_custom_pre_pass is own
+    assert called == ["a graph"]
 
 
 def test_compiled_functions_are_compiled_again(rewrite: Path) -> None:

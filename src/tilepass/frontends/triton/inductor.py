@@ -75,9 +75,20 @@ def _with_carrier(present: Any, key: str) -> Any:
         def uuid(self) -> str:
             return key
 
+    class WithPipelineKey(module.CustomGraphPass):
+        def __call__(self, graph: Any) -> None:
+            present(graph)
+
+        def uuid(self) -> Any:
+            # None keeps Inductor from caching what a pass without a `uuid` has changed.
+            own = present.uuid() if isinstance(present, module.CustomGraphPass) else None
+            return own and (key, own)
+
     if present is None:
         return PipelineKey()
-    return [*module.get_custom_graph_passes(present), PipelineKey()]
+    if hasattr(module, "get_custom_graph_passes"):
+        return [*module.get_custom_graph_passes(present), PipelineKey()]
+    return WithPipelineKey()
 
 
 def _change_backend_hash(undo: ExitStack, key: str) -> None:

@@ -97,6 +97,8 @@ class FlattenLoops(Pass):
             return None
         tile_loop, nest = not_a_tile_loop(loop), match_nest(loop)
         if isinstance(nest, Obstacle):
+            if nest.fatal and _flattened(loop):
+                return nest
             asked_for = _flattened(loop) or starts_at_program_id(loop)
             return (tile_loop or nest) if asked_for else None
         fusion = fusion_obstacle(nest, context.compiler)

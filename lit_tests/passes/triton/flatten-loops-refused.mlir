@@ -339,3 +339,55 @@ tt.func @starts_as_the_tile_index(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<6
   }
   tt.return
 }
+
+// -----
+
+// Fusing does not see the while loop and would go ahead (#11612).
+tt.func @for_and_while(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %pid = tt.get_program_id x : i32
+  // expected-remark@+1 {{removed tt.flatten: the loop holds 2 loops, and only a nest of two can be flattened}}
+  scf.for %tile = %pid to %tiles step %c1 : i32 {
+    %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+      %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
+      %y = tt.load %b : tensor<64x128x!tt.ptr<bf16>>
+      %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
+      scf.yield %next : tensor<128x128xf32>
+    }
+    %w = scf.while (%i = %c0) : (i32) -> i32 {
+      %more = arith.cmpi slt, %i, %steps : i32
+      scf.condition(%more) %i : i32
+    } do {
+    ^bb0(%i: i32):
+      %next = arith.addi %i, %c1 : i32
+      scf.yield %next : i32
+    }
+    tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
+  } {tt.flatten}
+  tt.return
+}
+
+// -----
+
+tt.func @under_a_condition(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %pid = tt.get_program_id x : i32
+  // expected-remark@+1 {{not flattened: the inner loop is a while loop or stands under a condition; write it as a `for` directly in the tile loop}}
+  scf.for %tile = %pid to %tiles step %c1 : i32 {
+    %even = arith.cmpi slt, %tile, %steps : i32
+    scf.if %even {
+      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+        %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
+        %y = tt.load %b : tensor<64x128x!tt.ptr<bf16>>
+        %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
+        scf.yield %next : tensor<128x128xf32>
+      }
+      tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
+    }
+  }
+  tt.return
+}

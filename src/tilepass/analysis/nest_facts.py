@@ -61,13 +61,15 @@ def match_nest(outer: Loop) -> LoopNest | Obstacle:
     loops = [each for each in nested(outer.operation) if each.name in _LOOPS]
     if not loops:
         return Obstacle("the loop has no inner loop to flatten", "", fatal=False)
+    nest = nest_of(outer)
     if len(loops) > 1:
+        # Fusing looks neither into while loops nor into conditions: with those it goes ahead.
+        goes_ahead = nest and len(nest.inner) == 1 and nest_of(nest.inner[0]) is None
         return Obstacle(
             f"the loop holds {len(loops)} loops, and only a nest of two can be flattened",
             "move the others out or merge them",
-            fatal=False,
+            fatal=bool(goes_ahead),
         )
-    nest = nest_of(outer)
     if nest is None:
         return Obstacle(
             "the inner loop is a while loop or stands under a condition",

@@ -357,3 +357,37 @@ def test_threads_share_stderr() -> None:
     finally:
         threading.excepthook = hook
     assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("constant", "resources"),
+    [
+        (f'dense<"0x{"01A0" * 64}"> : tensor<128xi8>', ""),
+        (
+            "dense_resource<weights> : tensor<4xi8>",
+            '{-#\n  dialect_resources: {\n    builtin: {\n      weights: "0x0100000001020304"\n'
+            "    }\n  }\n#-}\n",
+        ),
+    ],
+)
+def test_blobs_make_the_trip(constant: str, resources: str) -> None:
+    text = FUNCTION.replace("%y =", f"%blob = arith.constant {constant}\n    %y =") + resources
+    module = bridge.load(text, "kernel.mlir")
+    after = bridge.run_passes(module, [_Identity()], make_context)
+    # A context renames a resource whose name it holds already.
+    trip, before = (re.sub(r"weights_\d", "weights", text.str()) for text in (after, module))
+    assert trip == before
+    assert constant in before
+
+
+def test_unknown_dialects_stay_out(module: bridge.TritonModule) -> None:
+    class MakesUnknown(_TestPass):
+        name = "makes-unknown"
+
+        def run(self, module: engine.Module, context: PassContext) -> None:
+            add = self.operation(module, "arith.addi")
+            place = engine.ir.InsertionPoint(add)
+            engine.ir.Operation.create("my.op", loc=add.location, ip=place)
+
+    with pytest.raises(PassFailure, match=r'invalid IR:\nerror: .*\n  in: "my.op"'):
+        bridge.run_passes(module, [MakesUnknown()], make_context)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from triton._C import libtriton
 
+from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
 from tilepass.frontends.triton import versions
 from tilepass.frontends.triton.capture import capture_diagnostics
@@ -19,6 +21,7 @@ _nvidia: Any = libtriton.nvidia
 _amd: Any = libtriton.amd
 
 
+_LINE_LENGTH = 300
 _EXTRA_BLOCK = "\n^bb1:  // no predecessors\n"
 
 
@@ -69,21 +72,33 @@ def load(text: str, filename: str, context: Any = None, *, first_line: int = 1) 
         return parse(file, context, filename)
 
 
-def parse(file: MemoryFile, context: Any, filename: str = "<tilepass>") -> TritonModule:
+def parse(file: MemoryFile, context: Any, filename: str | None = None) -> TritonModule:
     """A verified Triton module from text in which operations have their locations.
 
-    Raises ParseError; `filename` is what diagnostics about the text itself name.
+    Raises ParseError. What it says about the text itself is located in `filename`; of a text that
+    the user cannot open (None) it quotes the line.
     """
     with capture_diagnostics() as captured:
         try:
             module = triton_ir.parse_mlir_module(file.path, context)
         except RuntimeError as error:
-            shown = "\n".join(diagnostic.format() for diagnostic in captured.diagnostics)
-            message = shown.replace(file.path, filename) or f"{filename}: error: {error}"
-            raise _with_spelling_note(message, file.read()) from error
+            text = file.read()
+            shown = [
+                _shown(diagnostic, file.path, filename, text) for diagnostic in captured.diagnostics
+            ]
+            message = "\n".join(shown) or f"{filename or 'module'}: error: {error}"
+            raise _with_spelling_note(message, text) from error
     # A module whose context is collected first crashes the process.
     module.context = context
     return cast("TritonModule", module)
+
+
+def _shown(diagnostic: Diagnostic, path: str, filename: str | None, text: str) -> str:
+    place = diagnostic.location
+    if filename is not None or place is None or place.file != path:
+        return diagnostic.format().replace(path, filename or "module")
+    line = text.split("\n")[place.line - 1].strip()
+    return f"{replace(diagnostic, location=None).format()}\n  in: {line[:_LINE_LENGTH]}"
 
 
 def generic_text(module: TritonModule) -> str:

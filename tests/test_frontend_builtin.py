@@ -9,7 +9,8 @@ from triton._C import libtriton
 
 from tilepass.core.errors import OptionError, UnknownPassError, UnsupportedVersionError
 from tilepass.core.pass_base import CompilerVersion, Target
-from tilepass.frontends.triton.builtin_passes import discover, find_builtin, new_context
+from tilepass.frontends.triton.builtin_passes import discover, find_builtin
+from tilepass.frontends.triton.modules import new_context
 from tilepass.frontends.triton.versions import check_version, triton_version
 
 SINCE_3_9 = triton_version().version >= (3, 9)

@@ -18,6 +18,7 @@ from triton._C import libtriton
 
 from tilepass.core.errors import OptionError, UnknownPassError, nearest
 from tilepass.core.pass_base import Target
+from tilepass.frontends.triton.modules import new_context
 
 OptionType = Literal["bool", "int", "str"]
 Adder = Callable[..., Any]
@@ -125,15 +126,6 @@ class BuiltinPass:
                 "(--target cuda:90)"
             )
         return default
-
-
-def new_context() -> Any:
-    """A libtriton context with all dialects of Triton and its backends."""
-    context = libtriton.ir.context()
-    libtriton.ir.load_dialects(context)
-    for backend in _backends().values():
-        backend.load_dialects(context)
-    return context
 
 
 @functools.cache

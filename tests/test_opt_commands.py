@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tilepass
 from tilepass.cli.guard import BROKEN_PIPE, INTERRUPTED, run_guarded
 from tilepass.cli.main import COMMANDS
 from tilepass.core.errors import ParseError, TilepassError
@@ -82,6 +83,35 @@ def test_full_disk() -> None:
         )
     assert done.returncode == 1
     assert done.stderr == "error: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "status", "shown"),
+    [
+        (("-",), "0<&-", 1, "error: <stdin>: the file is empty\n"),
+        (("-",), "1>&-", 1, "error: standard output: Bad file descriptor\n"),
+        (("--help",), "1>&-", 1, "error: standard output: Bad file descriptor\n"),
+        (("-",), "2>&-", 0, ""),
+        (("no-such-file",), "2>&-", 1, ""),
+    ],
+)
+def test_closed_standard_streams(
+    arguments: tuple[str, ...], closed: str, status: int, shown: str
+) -> None:
+    command = f'exec "$0" -m tilepass opt "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, *arguments],
+        input=_MODULE, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (status, shown)
+    assert bool(done.stdout) == (status == 0)
+
+
+@pytest.mark.parametrize("module", ["tilepass", "tilepass.cli.main", "tilepass.cli.opt"])
+def test_commands_run_as_modules(module: str) -> None:
+    command = [sys.executable, "-m", module, "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert shown == f"tilepass {tilepass.__version__}\n"
 
 
 def test_bugs_keep_their_traceback() -> None:

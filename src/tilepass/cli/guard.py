@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Literal, TextIO
 
 from tilepass.core.errors import TilepassError, report
 
@@ -22,9 +23,9 @@ def run_guarded(command: Command, arguments: Sequence[str]) -> int:
     A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes a line
     `error: ...` and 1.
     """
+    _fill_closed_streams()
     try:
-        status = command(arguments)
-        sys.stdout.flush()
+        status = _run_and_flush(command, arguments)
     except TilepassError as error:
         print(report(error), file=sys.stderr)
         return FAILURE
@@ -41,6 +42,39 @@ def run_guarded(command: Command, arguments: Sequence[str]) -> int:
         print(f"error: {place}: {error.strerror or error}", file=sys.stderr)
         return FAILURE
     return status
+
+
+def _run_and_flush(command: Command, arguments: Sequence[str]) -> int:
+    try:
+        status = command(arguments)
+    except SystemExit:
+        # After `--help`, which may go to a full disk too.
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
+
+
+def _fill_closed_streams() -> None:
+    """Open the standard streams that the caller has closed (`>&-`).
+
+    Otherwise the next file that is opened takes the number of one. Reading finds nothing, writing
+    to stdout fails as it does in a program in C, and messages go nowhere.
+    """
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdin = _open_nothing(0, os.O_RDONLY, "r")
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdout = _open_nothing(1, os.O_RDONLY, "w")
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = _open_nothing(2, os.O_WRONLY, "w")
+
+
+def _open_nothing(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
+    opened = os.open(os.devnull, flags)
+    os.dup2(opened, number)
+    if opened != number:
+        os.close(opened)
+    return open(number, mode, encoding="utf-8", closefd=False)
 
 
 def _abandon_stdout() -> None:

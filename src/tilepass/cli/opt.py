@@ -20,3 +20,7 @@ def _run(arguments: Sequence[str]) -> int:
     from tilepass.opt.driver import run
 
     return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import tilepass
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.core.pipeline_spec import Pipeline, PipelineItem, parse_pipeline
@@ -129,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
+    add("--version", action="version", version=f"tilepass {tilepass.__version__}")
     add("file", nargs="?", metavar="FILE", help=".mlir, .ttir or .ttgir; - for standard input")
     add("-p", "--pass-pipeline", dest="pipeline", default="", metavar="PIPELINE",
         help="'a{x=1},b' or 'builtin.module(a{x=1},b)'")  # fmt: skip

@@ -389,3 +389,23 @@ def test_unknown_dialects_stay_out(module: bridge.TritonModule) -> None:
 
     with pytest.raises(PassFailure, match=r'invalid IR:\nerror: .*\n  in: "my.op"'):
         bridge.run_passes(module, [MakesUnknown()], make_context)
+
+
+def test_a_child_forked_during_a_capture_can_parse() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with bridge.capture_diagnostics():
+            inside.set()
+            done.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(20)
+    child = os.fork()
+    if not child:
+        bridge.load(FUNCTION, "kernel.mlir")
+        os._exit(0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -8,6 +8,7 @@ given any more.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +22,13 @@ _attribute_map: Any = ir.OpAttributeMap
 _stock_erase: Any = _operation_base.erase
 _stock_delete: Any = _attribute_map.__delitem__
 _depth = 0
+
+
+def _renew() -> None:
+    """In a forked child: the threads inside guarded blocks are not there."""
+    global _lock, _depth
+    _lock, _depth = threading.Lock(), 0
+    _enter(0)
 
 
 @contextmanager
@@ -44,6 +52,9 @@ def _enter(change: int) -> None:
         _depth += change
         _operation_base.erase = _erase if _depth else _stock_erase
         _attribute_map.__delitem__ = _delete if _depth else _stock_delete
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 def _erase(self: ir.Operation) -> None:

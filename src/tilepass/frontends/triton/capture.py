@@ -16,6 +16,15 @@ from tilepass.core.diagnostics import Diagnostic, Severity, SourceLocation
 _stderr_lock = threading.RLock()
 _STDERR = 2
 
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that held the lock is not there."""
+    global _stderr_lock
+    _stderr_lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 _SEVERITY = r"(error|warning|remark|note)"
 # MLIR's default handler prints `loc(LOCATION): error: ...`, its source manager `FILE:L:C: error:`.
 _HEAD = re.compile(
@@ -64,7 +73,8 @@ def capture_diagnostics(*, forward: bool = True) -> Generator[Captured]:
     Other threads' writes to stderr in the meantime are captured too, and passed on.
     """
     with _stderr_lock:
-        sys.stderr.flush()
+        if sys.stderr:
+            sys.stderr.flush()
         saved, sink = os.dup(_STDERR), os.memfd_create("stderr")
         captured = Captured(sink)
         try:

@@ -189,3 +189,44 @@ def test_diagnostic_with_note() -> None:
     note = Diagnostic("note", "see here", SourceLocation("f.mlir", 1, 2))
     error = Diagnostic("error", "bad", SourceLocation("f.mlir", 3, 4), (note,))
     assert error.format() == "f.mlir:3:4: error: bad\nf.mlir:1:2: note: see here"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("name = 'Two words'", "its name is 'Two words', expected a text like 'my-pass'"),
+        ("anchor = 'end:ttir'", "its anchor is 'end:ttir', expected an Anchor"),
+        ("touches = 'scf.for'", "its touches are 'scf.for', expected a tuple of operation names"),
+        ("Options = dict", "its Options are no dataclass"),
+        ("Options = dataclasses.make_dataclass('O', ['n'])", "its options need defaults: n"),
+    ],
+)
+def test_a_class_that_no_pipeline_could_run(tmp_path: Path, line: str, problem: str) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(f"import dataclasses\n{PASS_FILE.format(name='sample-bad')}    {line}\n")
+    with pytest.raises(TilepassError) as caught:
+        load_file(file)
+    assert str(caught.value) == f"--load {file}: pass class 'Sample': {problem}"
+
+
+def test_a_file_of_passes_that_exits(tmp_path: Path) -> None:
+    file = tmp_path / "exits.py"
+    file.write_text("raise SystemExit(3)\n")
+    with pytest.raises(TilepassError, match=r"exits\.py: SystemExit: 3"):
+        load_file(file)
+
+
+def test_option_of_a_type_that_has_no_text() -> None:
+    class Listing(Pass):
+        name = "listing"
+        anchor = Anchor.end_of("ttir")
+
+        @dataclass(frozen=True)
+        class Options:
+            sizes: tuple[int, ...] = ()
+
+        def run(self, module: Any, context: PassContext) -> None:
+            del module, context
+
+    with pytest.raises(OptionError, match="pass 'listing', option 'sizes': a pipeline cannot give"):
+        build_options(Listing, {"sizes": "1"})

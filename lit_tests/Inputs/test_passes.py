@@ -62,6 +62,17 @@ class Raises(Pass):
 
 
 @register
+class Exits(Pass):
+    """End the process, as a pass that calls a script's `main` may."""
+
+    name = "test-exits"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        raise SystemExit(0)
+
+
+@register
 class Refuses(Pass):
     """Refuse with an error meant for the user."""
 

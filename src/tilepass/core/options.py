@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from tilepass.core.errors import OptionError, nearest
@@ -37,7 +37,23 @@ def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
                 f"pass '{pass_class.name}', option '{option}': '{text}' is not "
                 f"{_describe(hints[names[option]])}"
             ) from error
+        except TypeError as error:
+            raise OptionError(f"pass '{pass_class.name}', option '{option}': {error}") from error
     return pass_class.Options(**values)
+
+
+def options_problem(pass_class: type[Pass]) -> str | None:
+    """What keeps `Options` of a pass from being built from a pipeline; None for nothing."""
+    if not is_dataclass(pass_class.Options):
+        return "its Options are no dataclass"
+    without_default = [
+        field.name
+        for field in fields(pass_class.Options)
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    if without_default:
+        return f"its options need defaults: {', '.join(without_default)}"
+    return None
 
 
 def describe_options(pass_class: type[Pass]) -> list[tuple[str, str, str]]:
@@ -72,7 +88,7 @@ def _convert(text: str, hint: Any) -> Any:
         raise ValueError(text)
     if hint in (int, float, str):
         return hint(text)
-    raise TypeError(f"option type {hint} is not supported")
+    raise TypeError(f"a pipeline cannot give an option of type {hint}")
 
 
 def _convert_union(text: str, alternatives: tuple[Any, ...]) -> Any:

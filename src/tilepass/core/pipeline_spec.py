@@ -55,6 +55,11 @@ def parse_pipeline(text: str) -> Pipeline:
     return _Parser(text).pipeline()
 
 
+def is_pass_name(text: object) -> bool:
+    """Whether a pipeline can name a pass so."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
 class _Parser:
     """A cursor over the text; every method consumes what it names."""
 

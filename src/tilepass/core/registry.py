@@ -7,13 +7,14 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tilepass.core.errors import TilepassError, UnknownPassError, nearest
-from tilepass.core.options import build_options
-from tilepass.core.pass_base import Pass
-from tilepass.core.pipeline_spec import PipelineItem
+from tilepass.core.options import build_options, options_problem
+from tilepass.core.pass_base import Anchor, Pass
+from tilepass.core.pipeline_spec import PipelineItem, is_pass_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -31,10 +32,29 @@ _source_hashes: dict[type[Pass], str] = {}
 
 
 def register(pass_class: _PassClass) -> _PassClass:
-    """Class decorator: make a pass known by its `name`."""
+    """Class decorator: make a pass known by its `name`.
+
+    Raises TilepassError for a class that no pipeline could run.
+    """
+    _check_declaration(pass_class)
     _registered[pass_class.name] = pass_class
     _source_hashes[pass_class] = _hash_of_package(pass_class)
     return pass_class
+
+
+def _check_declaration(pass_class: type[Pass]) -> None:
+    declared: Mapping[str, object] = {
+        name: getattr(pass_class, name, None) for name in ("name", "anchor", "touches")
+    }
+    problem = options_problem(pass_class)
+    if not is_pass_name(declared["name"]):
+        problem = f"its name is {declared['name']!r}, expected a text like 'my-pass'"
+    elif not isinstance(declared["anchor"], Anchor):
+        problem = f"its anchor is {declared['anchor']!r}, expected an Anchor"
+    elif not isinstance(declared["touches"], tuple):
+        problem = f"its touches are {declared['touches']!r}, expected a tuple of operation names"
+    if problem:
+        raise TilepassError(f"pass class '{pass_class.__name__}': {problem}")
 
 
 def pass_names() -> list[str]:
@@ -102,9 +122,10 @@ def _execute(file: Path, name: str, shown: str | Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise TilepassError(f"--load {shown}: {type(error).__name__}: {error}") from error
+        kind = "" if isinstance(error, TilepassError) else f"{type(error).__name__}: "
+        raise TilepassError(f"--load {shown}: {kind}{error}") from error
 
 
 def _builtin_modules() -> dict[str, str]:

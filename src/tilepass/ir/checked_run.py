@@ -21,7 +21,8 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "
         raise PassFailure(f"pass '{a_pass.name}':{separator}{error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # `sys.exit()` in a pass would end the user's program without a word.
         return _raised(error)
     if errors := engine.verify(module):
         shown = "\n".join(error.format() for error in errors)
@@ -29,7 +30,7 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     return None
 
 
-def _raised(error: Exception) -> str:
+def _raised(error: BaseException) -> str:
     """`raised ValueError: ... (file.py:12, in run)`, the place being where it was raised."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.filename}:{last.lineno}, in {last.name}"

@@ -15,7 +15,10 @@ from functools import cached_property
 _DEFINITION = re.compile(r"([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)$")
 _CHUNK = 1 << 20
 _QUOTE_IN_COMMENT = re.compile(r'//[^\n]*"')
-_STRING_OR_COMMENT = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*'
+# A whole name, but no location's and no dialect's: `#shared1` is not `#shared` and a digit.
+_ATTRIBUTE = re.compile(r"#(?!loc\d*(?![\w$]))[A-Za-z_][\w$]*(?![\w$.])")
+_TYPE = re.compile(r"![A-Za-z_][\w$]*(?![\w$.])")
+_TOKEN = re.compile(rf'"(?:[^"\\\n]|\\.)*"|//[^\n]*|{_ATTRIBUTE.pattern}|{_TYPE.pattern}')
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,12 @@ class Aliases:
 
     def _expanded(self, text: str) -> str:
         bodies = self._bodies
-        if _strings_are_inert(text):
-            return self._names.sub(lambda match: bodies[match[0]], text)
-        # A string may hold what looks like an alias: tell the tokens apart one by one.
-        return self._tokens.sub(lambda match: bodies.get(match[0], match[0]), text)
+        if not _strings_are_inert(text):
+            # A string may hold what looks like an alias: tell the tokens apart one by one.
+            return _TOKEN.sub(lambda match: bodies.get(match[0], match[0]), text)
+        if any(name[0] == "!" for name in bodies):
+            text = _TYPE.sub(lambda match: bodies.get(match[0], match[0]), text)
+        return _ATTRIBUTE.sub(lambda match: bodies.get(match[0], match[0]), text)
 
     def _shortened(self, text: str) -> str:
         for body, name in self._new_names.items():
@@ -75,18 +80,8 @@ class Aliases:
         """The bodies with the names in them expanded; MLIR prints definitions before uses."""
         bodies: dict[str, str] = {}
         for name, body in self.definitions.items():
-            bodies[name] = self._tokens.sub(lambda match: bodies.get(match[0], match[0]), body)
+            bodies[name] = _TOKEN.sub(lambda match: bodies.get(match[0], match[0]), body)
         return bodies
-
-    @cached_property
-    def _names(self) -> re.Pattern[str]:
-        # Longest first: `#shared1` is not `#shared` and a digit.
-        names = sorted(map(re.escape, self.definitions), key=len, reverse=True)
-        return re.compile(rf"(?:{'|'.join(names)})(?![\w$.])")
-
-    @cached_property
-    def _tokens(self) -> re.Pattern[str]:
-        return re.compile(f"{_STRING_OR_COMMENT}|{self._names.pattern}")
 
 
 def _without_definitions(chunk: str) -> tuple[dict[str, str], str]:

@@ -112,7 +112,7 @@ def _memory() -> Figure:
 
 
 def _launch() -> Figure:
-    plain, with_pipeline = overhead.launch_times("test-round-trip", 15)
+    plain, with_pipeline = overhead.launch_times("test-round-trip", 30)
     details = f"{plain:.2f} us without, {with_pipeline:.2f} us with a pipeline"
     return Figure("a warm launch with a pipeline", with_pipeline - plain, "us", 0.5, details)
 

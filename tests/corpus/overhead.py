@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,12 +117,14 @@ def launch_times(pipeline: str, rounds: int) -> tuple[float, float]:
     C launcher, where the caches are asked. The fastest of `rounds` blocks of launches each.
     """
     plain, with_pipeline = list[float](), list[float]()
+    activation = enabled(pipeline)
     with _launchable() as launch:
-        for index in range(2 * rounds):
-            chosen = with_pipeline if index % 2 else plain
-            with enabled(pipeline) if index % 2 else nullcontext():
+        for _ in range(rounds):
+            launch()
+            plain.append(_time_of(launch, 100))
+            with activation:
                 launch()
-                chosen.append(_time_of(launch, 2000))
+                with_pipeline.append(_time_of(launch, 100))
     return min(plain), min(with_pipeline)
 
 

@@ -37,6 +37,13 @@ REPEAT_HALVES = tl.constexpr("""{
 """The two bf16 of a word ($2), each twice ($0, $1): shifts and masks would take three times the
 instructions."""
 
+FINISH_DOTS = tl.constexpr("""{
+    wgmma.wait_group.sync.aligned 0;
+    mov.b32 $0, $1;
+}""")
+"""A word ($1) unchanged, behind a wait for all earlier dots: what is computed from it writes no
+register that one of them still reads."""
+
 UNSCALE = tl.constexpr(2.0**64)
 """What the factors leave out, see `_mxfp4_format`."""
 
@@ -59,10 +66,18 @@ def scale_factors(words, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
 
 
 @triton.jit
-def dequantize_tile(words, scales, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+def dequantize_tile(
+    words, scales, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GUARD: tl.constexpr
+):
     """Packed codes int32 [BLOCK_N, BLOCK_K / 8] as bf16 [BLOCK_N, BLOCK_K], times 2^-64. The
-    elements come out in the order of wgmma's A fragment: no data moves between threads."""
+    elements come out in the order of wgmma's A fragment: no data moves between threads. With
+    GUARD (sm_90) it begins only when all earlier dots have finished."""
     GROUPS: tl.constexpr = BLOCK_K // 32
+    if GUARD:
+        # Pure: the order comes from the data, and the words' loads may still move.
+        scales = tl.inline_asm_elementwise(
+            FINISH_DOTS, "=r,r", [scales], dtype=tl.int32, is_pure=True, pack=1
+        )
     factors = scale_factors(scales, BLOCK_N, BLOCK_K).reshape(BLOCK_N, 1, GROUPS)
     halves = tl.inline_asm_elementwise(
         DECODE,

@@ -4,6 +4,12 @@ X [M, K] bf16, W [N, K] mxfp4 (packed as `_mxfp4_format` says), C [M, N] bf16. T
 C^T = W X^T, so that a small M lies along wgmma's N, and dequantises W in registers, where wgmma
 takes its A operand from.
 
+The dots of a step are unfinished while the next step is dequantised, and PTX forbids touching the
+registers of an unfinished wgmma. Before 3.9, Triton leaves this to ptxas, which up to CUDA 12.9
+gives such registers to the next step's values when they are in flight over the loop's back edge:
+whether C is right is then a matter of timing. GUARD waits in front of the dequantisation; loads,
+address arithmetic and TMA still overlap with the dots. Without it, `fix-dot-wait` does the same.
+
 Few tiles leave SMs idle: SPLIT_K programs then share a tile, and the last one to finish adds their
 partial sums, always in the same order, so that the result does not depend on which one was last.
 """
@@ -59,6 +65,7 @@ def mxfp4_matmul(
     SPLIT_K: tl.constexpr,
     STRIP: tl.constexpr,
     FLATTEN: tl.constexpr = True,
+    GUARD: tl.constexpr = True,
 ):
     """Work items are (split, tile) with the tile varying fastest, and tiles go down M first: the
     programs of a wave share their weights. C goes by TMA, or through `c_ptr` when K is split."""
@@ -82,7 +89,7 @@ def mxfp4_matmul(
             words = w_desc.load([packed_row, 0])
             scale_rows = packed_row + tl.arange(0, BLOCK_N)[:, None]
             scales = tl.load(scale_ptr + scale_rows * WORDS + tl.arange(0, WORDS)[None, :])
-            w = dequantize_tile(words, scales, BLOCK_N, BLOCK_K)
+            w = dequantize_tile(words, scales, BLOCK_N, BLOCK_K, GUARD)
             accumulator = tl.dot(w, x.T, accumulator)
         accumulator *= UNSCALE
         if SPLIT_K == 1:
@@ -96,9 +103,10 @@ def mxfp4_matmul(
 
 @dataclass(frozen=True, kw_only=True)
 class Mxfp4Config(Config):
-    """`occupancy` is the number of programs on an SM; 2 limits the registers of each. Raises
-    TilepassError when a split K is to be flattened: its tile loop holds a branch and a second
-    loop, which Triton does not fuse or, in 3.6, fails on."""
+    """`occupancy` is the number of programs on an SM; 2 limits the registers of each. `guard` is
+    for sm_90: no other target has wgmma. Raises TilepassError when a split K is to be flattened:
+    its tile loop holds a branch and a second loop, which Triton does not fuse or, in 3.6, fails
+    on."""
 
     occupancy: Literal[1, 2] = 1
     block_m: int = 64
@@ -106,6 +114,7 @@ class Mxfp4Config(Config):
     block_k: int = 128
     split_k: int = 1
     flatten: bool = True
+    guard: bool = True
     programs: int | None = None
 
     def __post_init__(self) -> None:
@@ -198,6 +207,7 @@ class Mxfp4Matmul(Workload[Mxfp4Config]):
             "SPLIT_K": config.split_k,
             "STRIP": min(STRIP_ELEMENTS // config.block_n, config.block_m),
             "FLATTEN": config.flatten,
+            "GUARD": config.guard,
         }
 
     def make_inputs(

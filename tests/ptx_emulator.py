@@ -77,10 +77,12 @@ def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArra
 
     for statement in assembly.strip().strip("{}").split(";"):
         operation, _, rest = statement.strip().partition(" ")
-        if operation in ("", ".reg"):
-            continue
+        if operation in ("", ".reg", "wgmma.wait_group.sync.aligned"):
+            continue  # Here a dot has finished before the next operation begins.
         names = re.findall(r"[\w$]+", rest)
-        if operation == "mov.b32":
+        if operation == "mov.b32" and len(names) == 2:
+            registers[names[0]] = value(names[1])
+        elif operation == "mov.b32":
             low, high, source = names
             registers[low] = value(source).astype(np.uint16)
             registers[high] = (value(source) >> np.uint32(16)).astype(np.uint16)

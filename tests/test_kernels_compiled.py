@@ -1,5 +1,5 @@
 """What the compiler makes of the configurations that are measured: they fit an H100/H200 (sm_90),
-and no register is spilled."""
+no register is spilled, and none is overwritten that an unfinished wgmma reads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from tilepass.dump.artifacts import artifacts_of
+from tilepass.dump.disassemble import listing
+from tilepass.dump.register_hazards import find_register_hazards
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Shape
 
@@ -43,7 +46,7 @@ CASES: list[tuple[str, Shape, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kernel", "shape", "fields"), CASES)
-def test_fits_without_spills(
+def test_fits_without_spills_or_hazards(
     kernel: str, shape: Shape, fields: dict[str, Any], tmp_path: Path
 ) -> None:
     from triton.backends.compiler import GPUTarget
@@ -56,6 +59,7 @@ def test_fits_without_spills(
     assert stack == 0
     assert blocks * (compiled.metadata.shared + RESERVED) <= SHARED_MEMORY
     assert blocks * registers * config.num_warps * 32 <= 65536
+    assert not find_register_hazards(listing(artifacts_of(compiled)))
 
 
 def stack_and_registers(cubin: bytes, folder: Path) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tilepass.activate import enabled
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Launch, Shape
 
@@ -123,6 +124,13 @@ def test_mxfp4_matmul_without_k() -> None:
 def test_mxfp4_split_k(shape: Shape, split_k: int, occupancy: int) -> None:
     """A race shows as NaN, since partial sums are poisoned before each launch, or as other bits."""
     check("mxfp4_matmul", shape, 200, occupancy=occupancy, split_k=split_k, flatten=False)
+
+
+@pytest.mark.parametrize("occupancy", [1, 2])
+def test_fix_dot_wait_replaces_the_guard(occupancy: int) -> None:
+    with enabled("fix-dot-wait", remarks="none"):
+        options = {"occupancy": occupancy, "split_k": 4, "flatten": False, "guard": False}
+        check("mxfp4_matmul", (256, 8192, 8192), 40, **options)
 
 
 def test_split_k_counters_survive_graph_replays() -> None:

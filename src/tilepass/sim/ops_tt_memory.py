@@ -1,0 +1,204 @@
+"""`tt`: pointers, loads, stores, atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilepass.sim.elements import Element, element_of
+from tilepass.sim.poison import PartialPoison, elementwise, first_poison, require_defined
+from tilepass.sim.site import Site
+from tilepass.sim.state import Frame
+from tilepass.sim.table import Step, operation
+
+UNMASKED = "an element that a load leaves undefined: masked off, and no value is given for it"
+
+
+def pointee(site: Site, operand: int = 0) -> Element:
+    """The type that a pointer operand points to. Refuses pointers to blocks."""
+    text = site.operand_types[operand].of.pointee
+    if text is None or text.startswith("tensor<"):
+        raise site.refuse("pointers to blocks")
+    return element_of(text)
+
+
+@operation("tt.addptr")
+def add_pointer(site: Site) -> Step:
+    size = pointee(site).size
+    if site.arrays(site.result_type):
+        return site.compute(elementwise(lambda a, b: a + b.astype(np.int64) * size))
+    return site.compute(lambda a, b: a + b * size)
+
+
+@operation("tt.load")
+def load(site: Site) -> Step:
+    """Masked-off elements are those of `other`; without one they are poison."""
+    element, result = pointee(site), site.result
+    (pointers,), mask, other = site.groups[0], site.optional(1), site.optional(2)
+    shape = site.result_type.shape if site.result_type.form == "tensor" else None
+
+    def scalar(frame: Frame) -> None:
+        state = frame[0]
+        if mask is not None and not frame[mask]:
+            frame[result] = element.scalar(0) if other is None else frame[other]
+            return
+        address = frame[pointers] + 0
+        value = state.effects.load(state.memory, address.__index__(), element)
+        frame[result] = value.item() if element.kind != "float" else value
+
+    def tensor(frame: Frame) -> None:
+        filler = None if other is None else frame[other]
+        chosen = None if mask is None else frame[mask]
+        frame[result] = gather(frame, frame[pointers], chosen, filler, element)
+
+    return scalar if shape is None else tensor
+
+
+def gather(frame: Frame, pointers: Any, mask: Any, other: Any, element: Element) -> Any:
+    """The elements of a tensor of pointers; the frame gives the state."""
+    state = frame[0]
+    mask = True if mask is None else require_defined(mask, "the mask of a load")
+    addresses = require_defined(pointers, "the address of a load", mask)
+    if mask is True or mask.all():
+        values = state.effects.load(state.memory, np.ravel(addresses), element)
+        return values.reshape(addresses.shape)
+    loaded = state.effects.load(state.memory, addresses[mask], element)
+    if other is None:
+        values = np.zeros(addresses.shape, element.dtype)
+        values[mask] = loaded
+        return PartialPoison(values, ~mask, UNMASKED)
+    if first_poison([other]) is not None:
+        other = require_defined(other, "the value for masked-off elements", ~mask)
+    values = np.array(np.broadcast_to(other, addresses.shape), element.dtype)
+    values[mask] = loaded
+    return values
+
+
+@operation("tt.store")
+def store(site: Site) -> Step:
+    element = pointee(site)
+    pointers, stored = site.operands[:2]
+    mask = site.operands[2] if len(site.operands) > 2 else None
+
+    def scalar(frame: Frame) -> None:
+        state = frame[0]
+        if mask is not None and not frame[mask]:
+            return
+        value = require_defined(frame[stored], "a stored value")
+        state.effects.store(state.memory, frame[pointers].__index__(), value, element)
+
+    def tensor(frame: Frame) -> None:
+        chosen = None if mask is None else frame[mask]
+        scatter(frame, frame[pointers], frame[stored], chosen, element)
+
+    return tensor if site.operand_types[0].form == "tensor" else scalar
+
+
+def scatter(frame: Frame, pointers: Any, stored: Any, mask: Any, element: Element) -> None:
+    """Write the elements of a tensor of pointers."""
+    state = frame[0]
+    mask = True if mask is None else require_defined(mask, "the mask of a store")
+    addresses = require_defined(pointers, "the address of a store", mask)
+    values = np.broadcast_to(require_defined(stored, "a stored value", mask), addresses.shape)
+    chosen = slice(None) if mask is True else np.ravel(mask)
+    if mask is True or mask.any():
+        flat, wanted = np.ravel(addresses)[chosen], np.ravel(values)[chosen]
+        state.effects.store(state.memory, flat, wanted, element)
+
+
+Combine = Callable[[Any, Any, Element], Any]
+
+
+def _extremum(larger: bool, is_unsigned: bool) -> Combine:
+    def combine(old: Any, new: Any, element: Element) -> Any:
+        a, b = old, new
+        if is_unsigned:
+            mask = (1 << element.bits) - 1
+            a, b = int(a) & mask, int(b) & mask
+        first = a >= b
+        return old if bool(first) == larger else new
+
+    return combine
+
+
+# The cases of tt.atomic_rmw's attribute `atomic_rmw_op`.
+_ATOMICS: dict[int, Combine] = {
+    1: lambda a, b, _: a & b,
+    2: lambda a, b, _: a | b,
+    3: lambda a, b, _: a ^ b,
+    4: lambda a, b, element: element.scalar(int(a) + int(b)),
+    5: lambda a, b, _: a + b,
+    6: _extremum(larger=True, is_unsigned=False),
+    7: _extremum(larger=False, is_unsigned=False),
+    8: _extremum(larger=True, is_unsigned=True),
+    9: _extremum(larger=False, is_unsigned=True),
+    10: lambda a, b, _: b,
+}
+
+
+@operation("tt.atomic_rmw")
+def atomic(site: Site) -> Step:
+    """Elements one after the other, in order of their index."""
+    combine = _ATOMICS[site.integer("atomic_rmw_op")]
+    pointers, operand = site.operands[:2]
+    mask = site.operands[2] if len(site.operands) > 2 else None
+    element, type_, result = pointee(site), site.result_type, site.result
+
+    def update(frame: Frame, address: int, value: Any) -> Any:
+        state = frame[0]
+        old = state.effects.load(state.memory, address, element)
+        plain = old.item() if element.kind != "float" else old
+        state.effects.store(state.memory, address, combine(plain, value, element), element)
+        return plain
+
+    def scalar(frame: Frame) -> None:
+        if mask is not None and not frame[mask]:
+            frame[result] = element.scalar(0)
+            return
+        value = require_defined(frame[operand], "an operand of an atomic operation")
+        frame[result] = update(frame, frame[pointers].__index__(), value)
+
+    def tensor(frame: Frame) -> None:
+        chosen = np.ones(type_.shape, np.bool_) if mask is None else frame[mask]
+        chosen = require_defined(chosen, "the mask of an atomic operation")
+        addresses = require_defined(frame[pointers], "an address", chosen)
+        values = require_defined(frame[operand], "an operand of an atomic operation", chosen)
+        found = np.zeros(type_.shape, element.dtype)
+        for index in zip(*np.nonzero(chosen), strict=True):
+            value = values[index]
+            value = value if element.kind == "float" else value.item()
+            found[index] = update(frame, int(addresses[index]), value)
+        frame[result] = found
+
+    return tensor if type_.form == "tensor" else scalar
+
+
+@operation("tt.atomic_cas")
+def compare_and_swap(site: Site) -> Step:
+    pointers, expected, wanted = site.operands
+    element, type_, result = pointee(site), site.result_type, site.result
+
+    def swap(frame: Frame, address: int, old: Any, new: Any) -> Any:
+        state = frame[0]
+        found = state.effects.load(state.memory, address, element)
+        if found == old:
+            state.effects.store(state.memory, address, new, element)
+        return found if element.kind == "float" else found.item()
+
+    def scalar(frame: Frame) -> None:
+        old = require_defined(frame[expected], "the expected value")
+        new = require_defined(frame[wanted], "the new value")
+        frame[result] = swap(frame, frame[pointers].__index__(), old, new)
+
+    def tensor(frame: Frame) -> None:
+        addresses = require_defined(frame[pointers], "an address")
+        old = require_defined(frame[expected], "the expected value")
+        new = require_defined(frame[wanted], "the new value")
+        found = np.zeros(type_.shape, element.dtype)
+        for index in np.ndindex(type_.shape):
+            found[index] = swap(frame, int(addresses[index]), old[index], new[index])
+        frame[result] = found
+
+    return tensor if type_.form == "tensor" else scalar

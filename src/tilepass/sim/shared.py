@@ -1,0 +1,123 @@
+"""Shared and tensor memory: allocations and the views that `memdesc` values are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilepass.sim.barriers import Barrier
+from tilepass.sim.elements import Element
+from tilepass.sim.faults import MemoryMisuse, UninitializedRead
+from tilepass.sim.poison import PartialPoison, Poison, mask_of, values_of
+
+UNWRITTEN, WRITTEN, POISONED = 0, 1, 2
+"""The states of an element."""
+
+
+class Allocation:
+    """One buffer; values and states of its elements in logical order, whatever the layout."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], element: Element) -> None:
+        self.name = name
+        self.element = element
+        self.values: NDArray[Any] = np.zeros(shape, element.dtype)
+        self.states: NDArray[np.uint8] = np.zeros(shape, np.uint8)
+        self.cause = ""
+        self.alive = True
+        self.barriers: dict[int, Barrier] = {}
+
+
+class View:
+    """A part of an allocation as a `memdesc` value: arrays that share its memory."""
+
+    __slots__ = ("allocation", "states", "values")
+
+    def __init__(
+        self, allocation: Allocation, values: NDArray[Any], states: NDArray[np.uint8]
+    ) -> None:
+        self.allocation = allocation
+        self.values = values
+        self.states = states
+
+    @staticmethod
+    def whole(allocation: Allocation) -> View:
+        """All of an allocation."""
+        return View(allocation, allocation.values, allocation.states)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def offset(self) -> int:
+        """Elements between the allocation's first and this view's first."""
+        own = self.states.__array_interface__["data"][0]
+        return own - self.allocation.states.__array_interface__["data"][0]
+
+    def index(self, position: int) -> View:
+        """One element of the first dimension."""
+        count = self.shape[0]
+        if not 0 <= position < count:
+            raise MemoryMisuse(f"index {position} of {self.allocation.name}, which holds {count}")
+        return View(self.allocation, self.values[position], self.states[position])
+
+    def window(self, offsets: Sequence[int], shape: Sequence[int]) -> View:
+        """The part of this shape that begins at these offsets."""
+        cut = tuple(slice(at, at + size) for at, size in zip(offsets, shape, strict=True))
+        part = View(self.allocation, self.values[cut], self.states[cut])
+        if part.shape != tuple(shape):
+            raise MemoryMisuse(f"a window {tuple(shape)} at {tuple(offsets)} of {self.shape}")
+        return part
+
+    def transposed(self, order: Sequence[int]) -> View:
+        """The dimensions in another order."""
+        return View(self.allocation, self.values.transpose(order), self.states.transpose(order))
+
+    def reshaped(self, shape: Sequence[int]) -> View:
+        """The same elements in another shape. Raises MemoryMisuse where that needs a copy."""
+        values, states = self.values.reshape(shape), self.states.reshape(shape)
+        if not np.shares_memory(states, self.states):
+            raise MemoryMisuse(f"a view of shape {self.shape} cannot be seen as {tuple(shape)}")
+        return View(self.allocation, values, states)
+
+    def read(self) -> Any:
+        """The values; elements to which poison was written are poison."""
+        self.require_alive()
+        if (self.states == WRITTEN).all():
+            return self.values.copy()
+        unwritten = self.states == UNWRITTEN
+        if unwritten.any():
+            at = tuple(int(index[0]) for index in np.nonzero(unwritten))
+            raise UninitializedRead(
+                f"reads {self.allocation.name} at {list(at)}, which nobody wrote "
+                f"({int(unwritten.sum())} of {unwritten.size} elements)"
+            )
+        return PartialPoison(
+            self.values.copy(),
+            self.states == POISONED,
+            f"stored as poison: {self.allocation.cause}",
+        )
+
+    def write(self, value: Any) -> None:
+        """Overwrite all elements."""
+        self.require_alive()
+        if type(value) is Poison:
+            self.states[...] = POISONED
+            self.allocation.cause = value.cause
+            return
+        self.values[...] = values_of(value)
+        self.states[...] = WRITTEN
+        if type(value) is PartialPoison:
+            self.states[mask_of(value)] = POISONED
+            self.allocation.cause = value.cause
+
+    def require_alive(self) -> None:
+        """Raise MemoryMisuse after the allocation was freed."""
+        if not self.allocation.alive:
+            raise MemoryMisuse(f"{self.allocation.name} is used after it was freed")
+
+    def __repr__(self) -> str:
+        return f"{self.allocation.name}+{self.offset}{list(self.shape)}"

@@ -1,0 +1,77 @@
+"""Executing a kernel for a grid of programs over numpy arrays.
+
+    program = Program(module)
+    run(program, {"x_ptr": x, "n": 1000}, grid=(4,))
+
+Programs run one after the other. Arrays are updated in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilepass.sim.arguments import Argument, bind
+from tilepass.sim.compiler import Program
+from tilepass.sim.driver import Driver, run_to_completion
+from tilepass.sim.effects import Effects
+from tilepass.sim.faults import Fault
+from tilepass.sim.memory import GlobalMemory
+from tilepass.sim.state import State
+
+STEP_LIMIT = 20_000_000
+"""Operations that a launch may execute."""
+
+
+@dataclass
+class Outcome:
+    """What a launch left besides the arrays: lines of `tt.print`, and the number of steps."""
+
+    printed: list[str] = field(default_factory=list[str])
+    steps: int = 0
+
+
+def run(
+    program: Program,
+    arguments: Mapping[str, Argument] | Sequence[Argument],
+    grid: Sequence[int] = (1,),
+    *,
+    effects: Effects | None = None,
+    driver: Driver = run_to_completion,
+    step_limit: int = STEP_LIMIT,
+) -> Outcome:
+    """Execute all programs of a grid of up to three dimensions.
+
+    Raises ArgumentError for arguments that do not fit, Fault for what the program does wrong.
+    """
+    width, height, depth, *_ = (*grid, 1, 1, 1)
+    sizes = (width, height, depth)
+    memory = GlobalMemory()
+    bound = bind(program.parameters, arguments, memory)
+    outcome = Outcome()
+    budget = step_limit
+    body = program.entry.body
+    with np.errstate(all="ignore"):
+        for z in range(depth):
+            for y in range(height):
+                for x in range(width):
+                    place = (x, y, z)
+                    state = State(memory, effects or Effects(), place, sizes, budget)
+                    frame = program.entry.frame(state)
+                    for slot, value in zip(body.arguments, bound.values, strict=True):
+                        frame[slot] = value
+                    try:
+                        if body.suspends:
+                            driver(body.resume(frame))
+                        else:
+                            body.run(frame)
+                    except Fault as fault:
+                        fault.note(f"in program {place} of grid {sizes}")
+                        raise
+                    budget = state.budget
+                    outcome.printed += state.printed
+    outcome.steps = step_limit - budget
+    bound.copy_back()
+    return outcome

@@ -234,7 +234,13 @@ def test_an_ir_file_starts_after_its_stage(idle: Path, tmp_path: Path) -> None:
     with enabled(pipeline, load=[idle], observers=[recorder], remarks="none") as session:
         triton.compile(str(file), target=SM90)
     assert [place[0] for place in own_places(recorder, "idle")] == ["llir"]
-    assert "no place 'before:triton-combine'" in session.remarks[0].message
+    left_out, no_place = (remark.message for remark in session.remarks)
+    assert left_out == "did not run: the compilation starts after stage 'ttgir'"
+    assert "no place 'before:triton-combine'" in no_place
+    # No Triton has such a pass, whatever it starts from.
+    unknown = enabled("idle@before:triton-combin", load=[idle])
+    with unknown, pytest.raises(AnchorError, match="did you mean"):
+        triton.compile(str(file), target=SM90)
 
 
 def test_a_replaced_stage_keeps_its_start_and_end(idle: Path) -> None:

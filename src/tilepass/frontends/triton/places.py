@@ -21,7 +21,8 @@ class Places:
 
     `where` says which compilation it is. Gluon kernels skip the stages that most passes are made
     for: with `lenient`, a pass without a place is reported to `skipped`; otherwise it is an
-    AnchorError.
+    AnchorError. A compilation that starts from an IR file leaves out the stages before it: a pass
+    whose place may have been there is reported too.
     """
 
     def __init__(
@@ -95,20 +96,27 @@ class Places:
 
     def check_passes(self) -> None:
         """After the last stage with passes: what has not been found is not there."""
+        for (_, stage), at_stage in self._by_stage.items():
+            for placed in at_stage if stage not in self._seen else ():
+                self._skip(placed, f"the compilation starts after stage '{stage}'")
         for number, placed in enumerate(self._at_passes):
-            if number not in self._found:
+            if number in self._found:
+                continue
+            if "ttir" not in self._seen and _is_of_triton(placed.anchor.where):
+                self._skip(placed, f"{self._where()} has no place '{placed.anchor}'")
+            else:
                 self._missing(placed, self._passes_seen(placed.anchor.where))
 
     def _missing(self, placed: Placed, hint: str) -> None:
-        if placed.anchor.optional:
-            return
         reason = f"{self._where()} has no place '{placed.anchor}'"
-        # A compilation that starts from an IR file leaves out the stages before it.
-        is_partial = placed.anchor.position not in _KNOWN_BY_STAGE and "ttir" not in self._seen
-        if self._lenient or is_partial:
-            self._skipped(placed, reason)
+        if self._lenient or placed.anchor.optional:
+            self._skip(placed, reason)
             return
         raise AnchorError(f"pass '{placed.instance.name}': {reason}; {hint}")
+
+    def _skip(self, placed: Placed, reason: str) -> None:
+        if not placed.anchor.optional:
+            self._skipped(placed, reason)
 
     def _passes_seen(self, wanted: str) -> str:
         count = self._runs.get(wanted, 0)
@@ -128,6 +136,13 @@ class Places:
 
 
 _KNOWN_BY_STAGE = ("start", "end")
+
+
+def _is_of_triton(name: str) -> bool:
+    # Here and not above: it runs every pass of Triton once.
+    from tilepass.frontends.triton.builtin_passes import discover
+
+    return name in discover()
 
 
 def _with_counts(names: Sequence[str]) -> list[str]:

@@ -220,6 +220,36 @@ def test_a_file_without_a_target_asks_for_one(
     assert "no compile option 'num_warp'; did you mean 'num_warps'" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["", "module {}", "tt.func private @f() { tt.return }"])
+def test_a_file_without_a_kernel(
+    text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "f.ttir"
+    file.write_text(text)
+    assert dump_ir(file, "--target", "cuda:90", "-o", tmp_path / "dump") == 1
+    assert f"error: {file}: there is no kernel in it" in capfd.readouterr().err
+
+
+def test_an_architecture_that_triton_does_not_know(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "f.ttir"
+    file.write_text("module { tt.func public @f() { tt.return } }")
+    assert dump_ir(file, "--target", "hip:gfx1", "-o", tmp_path / "dump") == 1
+    assert "error: Triton cannot compile for hip:gfx1: " in capfd.readouterr().err
+
+
+def test_a_pass_of_an_earlier_stage_says_that_it_did_not_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, report = finished_dump()
+    file = next(report.folder.glob("*-ttgir.ttgir"))
+    arguments = ["-p", "flatten-loops", "--no-html", "-o", tmp_path / "dump"]
+    assert dump_ir(file, *arguments) == 0
+    message = "[flatten-loops] missed: did not run: the compilation starts after stage 'ttir'"
+    assert message in capfd.readouterr().err
+
+
 def test_a_folder_with_something_in_it_is_not_touched(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,7 +101,11 @@ def test_hashes_tell_what_differs(kernel: Artifacts, spilling: Artifacts) -> Non
 def test_the_code_section_is_found(kernel: Artifacts) -> None:
     names = [section.name for section in sections(kernel.binary)]
     assert f".text.{kernel.name}" in names
-    assert code_hash(kernel.binary) == code_hash(kernel.binary)
+    (code,) = (each.content for each in sections(kernel.binary) if each.name.startswith(".text."))
+    at = kernel.binary.index(code) + len(code) // 2
+    changed = kernel.binary[:at] + bytes([kernel.binary[at] ^ 1]) + kernel.binary[at + 1 :]
+    assert code_hash(changed) != code_hash(kernel.binary)
+    assert code_hash(kernel.binary + b"behind all sections") == code_hash(kernel.binary)
 
 
 def test_a_file_is_read_with_its_neighbours(kernel: Artifacts, tmp_path: Path) -> None:
@@ -120,6 +124,20 @@ def test_amd_figures_come_from_the_assembly() -> None:
     assert figures.target == "hip:gfx942"
     assert figures.registers == int(text.split(".vgpr_count:")[1].split()[0])
     assert figures.families["MFMA"] == len(re.findall(r"^\s+v_mfma", text, re.M)) > 0
+
+
+def test_amd_spills_whatever_the_instruction() -> None:
+    kernel = artifacts_of(compile_matmul(GFX942))
+    lines = (
+        "buffer_store_dword v0, off, s[96:99], 0 offset:188 ; 4-byte Folded Spill",
+        "scratch_store_dwordx2 off, v[2:3], off offset:8 ; 8-byte Folded Spill",
+        "scratch_load_b128 v[0:3], off, off offset:1232 ; 16-byte Folded Reload",
+    )
+    text = kernel.texts["amdgcn"].replace("\ts_endpgm", "\n\t".join(("", *lines, "s_endpgm")), 1)
+    figures = kernel_figures(replace(kernel, texts={"amdgcn": text}))
+    assert (figures.spill_store_bytes, figures.spill_load_bytes) == (12, 16)
+    unspilled = kernel_figures(kernel)
+    assert (unspilled.spill_store_bytes, unspilled.spill_load_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ _FAMILIES: Mapping[str, re.Pattern[str]] = {
 _ALWAYS_SHOWN = ("HGMMA", "HMMA", "QGMMA", "UTMA", "BAR", "LDSM")
 _RESOURCES = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 _AMD_FIELD = re.compile(r"^\s+(?:- )?\.(\w+):\s+(\d+)$", re.M)
-_AMD_SCRATCH = re.compile(r"^\s+scratch_(store|load)_(?:dword|b32|b64|b96|b128)(?:x(\d))?", re.M)
+# LLVM says so at each: the instructions themselves differ from one architecture to the next.
+_AMD_SPILL = re.compile(r"; (\d+)-byte Folded (Spill|Reload)$", re.M)
 
 
 # Line tables, and the labels and comments that they bring along.
@@ -102,8 +103,9 @@ class KernelFigures:
         line = (
             f"{self.name} ({self.target}): {self.registers} registers, "
             f"spills {self.spill_store_bytes}/{self.spill_load_bytes} B, "
-            f"stack {self.stack_bytes} B, shared {shared} B; {counts}"
+            f"stack {self.stack_bytes} B, shared {shared} B"
         )
+        line += f"; {counts}" if counts else ""
         return line + ("; MMAs SERIALIZED by ptxas" if self.serialized else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,16 +166,16 @@ def _amd(kernel: Artifacts) -> KernelFigures:
     code = listing(kernel)
     head, _, described = code.partition(".amdgpu_metadata")
     fields = {name: int(value) for name, value in _AMD_FIELD.findall(described)}
-    spills = {"store": 0, "load": 0}
-    for direction, words in _AMD_SCRATCH.findall(head):
-        spills[direction] += 4 * int(words or 1)
+    spills = {"Spill": 0, "Reload": 0}
+    for size, direction in _AMD_SPILL.findall(head):
+        spills[direction] += int(size)
     return KernelFigures(
         name=kernel.name,
         target=_target(kernel),
         registers=fields["vgpr_count"],
         stack_bytes=fields["private_segment_fixed_size"],
-        spill_store_bytes=spills["store"],
-        spill_load_bytes=spills["load"],
+        spill_store_bytes=spills["Spill"],
+        spill_load_bytes=spills["Reload"],
         static_shared_bytes=fields["group_segment_fixed_size"],
         shared_bytes=kernel.metadata.get("shared"),
         instructions=count_instructions(head, nvidia=False),

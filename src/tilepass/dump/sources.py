@@ -73,6 +73,8 @@ def compile_file(
     text = _read(path)
     stage = path.suffix.removeprefix(".")
     module = bridge.load(text, str(path))
+    if not _entry(module):
+        raise TilepassError(f"{path}: there is no kernel in it (a public tt.func)")
     target = target or _target_of(text, path)
     options = _compile_options(target, settings)
     first, rest = _split(place_passes(pipeline, load), stage)
@@ -96,6 +98,11 @@ def _read(path: Path) -> str:
         raise TilepassError(f"cannot read {path}: {error}") from error
 
 
+def _entry(module: Any) -> str:
+    """The name of the kernel; empty without one, where Triton would crash."""
+    return module.get_entry_func_name()
+
+
 def _target_of(text: str, path: Path) -> Target:
     found = _TARGET.search(text)
     if found is None:
@@ -106,7 +113,10 @@ def _target_of(text: str, path: Path) -> Target:
 def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:
     """Compile options from text, of the types of their defaults. Raises TilepassError."""
     compiler: Any = importlib.import_module("triton.compiler.compiler")
-    parsed: Any = compiler.make_backend(_gpu_target(target)).parse_options({})
+    try:
+        parsed: Any = compiler.make_backend(_gpu_target(target)).parse_options({})
+    except (ValueError, AssertionError) as error:
+        raise TilepassError(f"Triton cannot compile for {target}: {error}") from error
     defaults: dict[str, Any] = parsed.__dict__
     options: dict[str, Any] = {}
     for name, text in settings.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,38 @@ def test_without_version(install: Path) -> None:
 def test_missing() -> None:
     with pytest.raises(UnsupportedVersionError, match="no_such_package is not installed"):
         require("no_such_package", (1,), "no-such")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-m", "tilepass", "opt", "f.mlir", "-p", "flatten-loops"),
+        ("-m", "tilepass", "explain", "f.mlir", "-p", "flatten-loops"),
+        ("-m", "tilepass", "run", "-p", "flatten-loops", "--", "true"),
+        ("-m", "tilepass", "ab", "matmul", "--b", "flatten-loops", "--compile-only"),
+        ("-c", "import triton"),
+    ],
+)
+def test_an_incomplete_installation(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """As nvidia-cutlass-dsl refuses one: an exception while it is imported."""
+    package = tmp_path / "first" / "cutlass"
+    (package / "_mlir").mkdir(parents=True)
+    (package / "__init__.py").write_text("__version__ = '4.8.1'\n")
+    (package / "_mlir" / "__init__.py").write_text("raise RuntimeError('cu13 is incomplete')\n")
+    # In front of what the package's own .pth file puts in front.
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'first')!r})\n"
+    )
+    (tmp_path / "f.mlir").write_text("tt.func @f() { tt.return }\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    if arguments[0] == "-c":
+        environment["TILEPASS"] = "flatten-loops"
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (2 if arguments[0] == "-c" else 1)
+    assert "Traceback" not in done.stderr
+    message = "nvidia-cutlass-dsl is installed but cannot be imported: RuntimeError: cu13 is incom"
+    assert message in done.stderr
+    assert "pip install --force-reinstall nvidia-cutlass-dsl" in done.stderr

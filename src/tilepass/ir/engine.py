@@ -15,10 +15,10 @@ from tilepass.core.errors import ParseError
 from tilepass.ir.aliases import expand_aliases
 from tilepass.ir.light_import import without_package_init
 from tilepass.ir.memory_file import MemoryFile
-from tilepass.ir.requirement import require
+from tilepass.ir.requirement import importing, require
 
 require("cutlass", oldest=(4, 6), distribution="nvidia-cutlass-dsl")
-with without_package_init("cutlass"):
+with importing("nvidia-cutlass-dsl"), without_package_init("cutlass"):
     from cutlass._mlir import ir, passmanager, rewrite
 
 Module = ir.Module

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +30,23 @@ def require(package: str, oldest: tuple[int, ...], distribution: str) -> None:
         raise UnsupportedVersionError(
             f"{distribution} {found} is not supported (tilepass needs {needed})"
         )
+
+
+@contextmanager
+def importing(distribution: str) -> Generator[None]:
+    """Around imports of what `distribution` holds: an installation in disorder is told as such.
+
+    Raises UnsupportedVersionError. nvidia-cutlass-dsl itself raises RuntimeError where a native
+    part is missing or is not made for the driver, the loader ImportError or OSError.
+    """
+    try:
+        yield
+    except (ImportError, OSError, RuntimeError) as error:
+        raise UnsupportedVersionError(
+            f"{distribution} is installed but cannot be imported: {type(error).__name__}: {error}\n"
+            f"note: reinstall it: pip install --force-reinstall {distribution} "
+            "(`tilepass doctor` checks the result)"
+        ) from error
 
 
 def _version(init: Path, distribution: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilepass.core.errors import TilepassError
 from tilepass.core.options import describe_options
 from tilepass.core.pass_base import Pass
 from tilepass.core.registry import find_pass, pass_names
@@ -17,8 +18,8 @@ def list_passes() -> str:
     for name in pass_names():
         try:
             lines += _own(find_pass(name))
-        except ImportError as error:
-            lines.append(f"  {name}: cannot be imported: {error}")
+        except (ImportError, TilepassError) as error:
+            lines.append(f"  {name}: cannot be imported: {str(error).splitlines()[0]}")
     lines += ["", f"passes of {triton_version()}:"]
     for builtin in discover().values():
         lines.append(f"  {builtin.name}")

@@ -39,9 +39,7 @@ class _Numbering:
         if region not in self._known:
             spans = [
                 [pair for pair in itertools.pairwise(cuts) if first <= pair[0] and pair[1] <= end]
-                for cuts, (first, end) in zip(
-                    self._cuts[region.memory], region.box, strict=True
-                )
+                for cuts, (first, end) in zip(self._cuts[region.memory], region.box, strict=True)
             ]
             parts = [Region(region.memory, tuple(box)) for box in itertools.product(*spans)]
             self._known[region] = tuple(self._number(part) for part in parts)

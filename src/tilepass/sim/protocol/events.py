@@ -42,9 +42,7 @@ class Kind(Enum):
     JOIN = auto()
 
 
-BARRIER_KINDS = frozenset(
-    (Kind.INIT, Kind.INVALIDATE, Kind.EXPECT, Kind.ARRIVE, Kind.WAIT)
-)
+BARRIER_KINDS = frozenset((Kind.INIT, Kind.INVALIDATE, Kind.EXPECT, Kind.ARRIVE, Kind.WAIT))
 STOPS = BARRIER_KINDS | {Kind.FORK, Kind.JOIN}
 """Between these, what a partition does changes no other partition's way."""
 

@@ -57,7 +57,7 @@ class View:
     def _cut(self, axis: int, at: int, size: int) -> View:
         box = list(self.region.box)
         first, end = box[axis]
-        inside = 0 <= at and first + at + size <= end
+        inside = at >= 0 and first + at + size <= end
         problem = None if inside else f"position {at} of {self.region}, which holds {end - first}"
         box[axis] = (first + at, first + at + size) if inside else box[axis]
         return replace(

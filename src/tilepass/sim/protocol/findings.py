@@ -1,0 +1,72 @@
+"""What can be wrong with a protocol."""
+
+from __future__ import annotations
+
+from tilepass.sim.faults import Fault
+from tilepass.sim.protocol.events import Event
+
+
+class ProtocolFault(Fault):
+    """A fault of a protocol, located at the event that shows it. `title` names the kind."""
+
+    title = "protocol fault"
+
+    def __init__(self, message: str, event: Event | None = None) -> None:
+        super().__init__(f"{self.title}: {message}")
+        if event is not None:
+            self.operation = event.place.operation
+            self.location = event.place.location
+
+
+class Race(ProtocolFault):
+    """Two accesses, one of them a write, of which nothing says which comes first."""
+
+    title = "race"
+
+
+class Unwritten(ProtocolFault):
+    """A read of shared memory that nobody wrote."""
+
+    title = "read of unwritten memory"
+
+
+class MissingFence(ProtocolFault):
+    """A TMA store or a wgmma reads what threads wrote, without `fence_async_shared` between."""
+
+    title = "missing fence"
+
+
+class WrongArrivals(ProtocolFault):
+    """More arrivals than a phase takes, or an arrival that may count for another phase."""
+
+    title = "too many arrivals"
+
+
+class WrongBytes(ProtocolFault):
+    """Bytes that a barrier expects and that never arrive, or the other way round."""
+
+    title = "wrong byte count"
+
+
+class ParityAliasing(ProtocolFault):
+    """A wait that the barrier may be two phases away from: the parity cannot tell them apart."""
+
+    title = "parity aliasing"
+
+
+class BarrierMisuse(ProtocolFault):
+    """A barrier used before it is initialized, or initialized or invalidated while in use."""
+
+    title = "barrier misuse"
+
+
+class Stuck(ProtocolFault):
+    """All partitions wait."""
+
+    title = "deadlock"
+
+
+class WorkPending(ProtocolFault):
+    """At the end: asynchronous work that nobody waits for, or a barrier in the middle of a phase."""
+
+    title = "work left pending"

@@ -1,0 +1,112 @@
+"""Which accesses to shared memory are ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tilepass.sim.protocol.clocks import Clock
+from tilepass.sim.protocol.events import Event, Kind, Region
+from tilepass.sim.protocol.findings import MissingFence, Race, Unwritten
+
+_ASYNCHRONOUS_READS = frozenset((Kind.STORE, Kind.DOT))
+
+
+class Access:
+    """A read or write. It is over for those whose clocks know `time` of the component `owner`;
+    while `time` is None, for nobody."""
+
+    __slots__ = ("event", "fences", "name", "owner", "time")
+
+    def __init__(self, event: Event, name: str, owner: int, time: int | None) -> None:
+        self.event = event
+        self.name = name
+        self.owner = owner
+        self.time = time
+        self.fences: list[tuple[int, int]] = []
+
+    def over_for(self, clock: Clock) -> bool:
+        """Whether it certainly happened before what comes next."""
+        return self.time is not None and clock[self.owner] >= self.time
+
+    def __str__(self) -> str:
+        return f"{self.event.place} ({self.name})"
+
+
+class SharedMemory:
+    """The last write of every cell and the reads since."""
+
+    def __init__(self, regions: Sequence[Region]) -> None:
+        self._regions = regions
+        self._written: list[Access | None] = [None] * len(regions)
+        self._reads: list[dict[tuple[int, Kind], Access]] = [{} for _ in regions]
+        self._unfenced: list[Access] = []
+
+    def read(self, access: Access, clock: Clock, thread: int) -> None:
+        """Raises Race, Unwritten, MissingFence."""
+        event = access.event
+        for cell in event.cells:
+            write = self._written[cell]
+            if write is None or write.event.kind in (Kind.ALLOCATE, Kind.FREE):
+                raise self._unwritten(cell, write, event)
+            if not write.over_for(clock):
+                raise self._race(cell, access, "reads", write, "is being written by")
+            if write.event.kind is Kind.WRITE and event.kind in _ASYNCHRONOUS_READS:
+                self._require_fence(cell, write, event, clock)
+            self._reads[cell][thread, event.kind] = access
+
+    def write(self, access: Access, clock: Clock) -> None:
+        """Raises Race."""
+        event = access.event
+        for cell in event.cells:
+            for read in self._reads[cell].values():
+                if not read.over_for(clock):
+                    raise self._race(cell, access, _verb(event), read, "may still be read by")
+            write = self._written[cell]
+            if write is not None and not write.over_for(clock):
+                raise self._race(cell, access, _verb(event), write, "is being written by")
+            if (
+                write is not None
+                and write.event.kind is Kind.FREE
+                and event.kind is not Kind.ALLOCATE
+            ):
+                raise Race(f"writes {self._regions[cell]}, which was freed at "
+                           f"{write.event.place.location}", event)  # fmt: skip
+            self._reads[cell].clear()
+            self._written[cell] = access
+        if event.kind is Kind.WRITE:
+            self._unfenced.append(access)
+
+    def fence(self, thread: int, clock: Clock) -> None:
+        """Order what threads wrote so far before asynchronous reads that come behind."""
+        for write in self._unfenced:
+            if write.over_for(clock):
+                write.fences.append((thread, clock[thread]))
+        self._unfenced = [write for write in self._unfenced if write.owner != thread]
+
+    def _require_fence(self, cell: int, write: Access, event: Event, clock: Clock) -> None:
+        if not any(clock[thread] >= time for thread, time in write.fences):
+            raise MissingFence(
+                f"no fence_async_shared between this read of {self._regions[cell]} and the write "
+                f"by {write}",
+                event,
+            )
+
+    def _race(self, cell: int, access: Access, verb: str, other: Access, state: str) -> Race:
+        return Race(f"{verb} {self._regions[cell]}, which {state} {other}", access.event)
+
+    def _unwritten(self, cell: int, write: Access | None, event: Event) -> Unwritten:
+        if write is not None and write.event.kind is Kind.FREE:
+            return Unwritten(
+                f"{self._regions[cell]} was freed at {write.event.place.location}", event
+            )
+        return Unwritten(f"{self._regions[cell]}, which nobody wrote", event)
+
+
+def finish(accesses: Iterable[Access], owner: int, time: int) -> None:
+    """Asynchronous accesses are over for who knows this."""
+    for access in accesses:
+        access.owner, access.time = owner, time
+
+
+def _verb(event: Event) -> str:
+    return {Kind.ALLOCATE: "allocates", Kind.FREE: "frees"}.get(event.kind, "writes")

@@ -26,6 +26,7 @@ COMMANDS = {
     "dump-ir": _Command("tilepass.cli.dump_ir", "the IR after every stage and pass of a kernel"),
     "ab": _Command("tilepass.cli.ab", "time a kernel with a pass on and off, in pairs"),
     "run": _Command("tilepass.cli.run", "run a program with passes enabled"),
+    "check": _Command("tilepass.cli.check", "execute a kernel's IR on the CPU, compare two"),
     "explain": _Command("tilepass.cli.explain", "why passes decided as they did"),
     "doctor": _Command("tilepass.cli.doctor", "check the installed versions and the IR bridge"),
 }

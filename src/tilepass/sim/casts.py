@@ -14,7 +14,7 @@ import numpy as np
 
 from tilepass.sim import integers
 from tilepass.sim.elements import Element
-from tilepass.sim.poison import Poison, with_poison
+from tilepass.sim.poison import Poison, where, with_poison
 
 Convert = Callable[[Any], Any]
 
@@ -96,7 +96,8 @@ def float_to_float(source: Element, target: Element) -> Convert:
     """`arith.extf`, `arith.truncf`, `tt.fp_to_fp` to nearest even."""
     if target.bits > 8:
         return lambda value: value.astype(target.dtype)
-    largest = float(ml_dtypes.finfo(target.dtype).max)
+    finfo: Any = ml_dtypes.finfo
+    largest = float(finfo(target.dtype).max)
 
     def convert(value: Any) -> Any:
         return np.clip(value.astype(np.float32), -largest, largest).astype(target.dtype)
@@ -109,12 +110,12 @@ def float_toward_zero(source: Element, target: Element) -> Convert:
 
     def convert(value: Any) -> Any:
         wide = np.asarray(value, np.float64)
-        near = float_to_float(source, target)(np.asarray(value))
+        near: Any = float_to_float(source, target)(np.asarray(value))
         # The neighbour toward zero has the next smaller magnitude as bits.
         bits = near.view(target.unsigned)
         lower = (bits - np.asarray(1, target.unsigned)).view(target.dtype)
         too_large = np.abs(near.astype(np.float64)) > np.abs(wide)
-        result = np.where(too_large, lower, near)
+        result = where(too_large, lower, near)
         return result if isinstance(value, np.ndarray) else result[()]
 
     return convert

@@ -74,14 +74,24 @@ def _value(registers: Registers, name: str) -> Words:
     return registers[name] if name in registers else np.asarray(int(name, 0), np.uint32)
 
 
-def _computing(function: Callable[..., Words]) -> Callable[[list[str]], Instruction]:
+_Compute = (
+    Callable[[Words], Words]
+    | Callable[[Words, Words], Words]
+    | Callable[[Words, Words, Words], Words]
+    | Callable[[Words, Words, Words, Words], Words]
+)
+
+
+def _computing(function: _Compute) -> Callable[[list[str]], Instruction]:
     """An instruction whose first operand is the register that gets the result."""
+
+    compute: Callable[..., Words] = function
 
     def make(operands: list[str]) -> Instruction:
         target, *sources = operands
 
         def run(registers: Registers) -> None:
-            registers[target] = function(*[_value(registers, each) for each in sources])
+            registers[target] = compute(*[_value(registers, each) for each in sources])
 
         return run
 
@@ -89,8 +99,10 @@ def _computing(function: Callable[..., Words]) -> Callable[[list[str]], Instruct
 
 
 def _move(operands: list[str]) -> Instruction:
+    if len(operands) == 2:
+        return _computing(lambda word: word)(operands)
     if len(operands) != 3:
-        raise CannotSimulate("inline assembly with a mov that does not split a word")
+        raise CannotSimulate("inline assembly with a mov of this form")
     low, high, source = operands
 
     def run(registers: Registers) -> None:

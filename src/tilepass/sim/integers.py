@@ -40,18 +40,16 @@ def multiplying(bits: int) -> Binary:
 
 def unsigned(value: Any, element: Element) -> Any:
     """The same bits as an unsigned number."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value if value.dtype == np.bool_ else value.view(element.unsigned)
-    return int(value) & (1 << element.bits) - 1
+    if isinstance(value, int):
+        return value & (1 << element.bits) - 1
+    return value if element.bits == 1 else value.view(element.unsigned)
 
 
 def signed(value: Any, element: Element) -> Any:
     """The same bits as a signed number; for i1 true is -1."""
     if element.bits > 1:
         return value
-    if isinstance(value, np.ndarray | np.generic):
-        return -value.astype(np.int8)
-    return -int(value)
+    return -int(value) if isinstance(value, int) else -value.astype(np.int8)
 
 
 def truncated_division(a: Any, b: Any) -> tuple[Any, Any]:

@@ -12,7 +12,15 @@ from tilepass.ir.engine import ir
 from tilepass.sim import casts, integers
 from tilepass.sim.elements import Element
 from tilepass.sim.integers import Binary
-from tilepass.sim.poison import PartialPoison, Poison, elementwise, mask_of, values_of, with_poison
+from tilepass.sim.poison import (
+    PartialPoison,
+    Poison,
+    elementwise,
+    mask_of,
+    values_of,
+    where,
+    with_poison,
+)
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
 from tilepass.sim.table import Step, operation
@@ -81,10 +89,10 @@ def _same_form(result: Any, like: Any) -> Any:
     return bool(result) if isinstance(like, bool) else result
 
 
-_BITWISE = {
-    "arith.andi": operator.and_,
-    "arith.ori": operator.or_,
-    "arith.xori": operator.xor,
+_BITWISE: dict[str, Binary] = {
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+    "arith.xori": lambda a, b: a ^ b,
 }
 
 
@@ -105,12 +113,12 @@ def division(site: Site) -> Step:
 
 _DIVISIONS: dict[str, Binary] = {
     "divsi": lambda a, b: integers.truncated_division(a, b)[0],
-    "divui": operator.floordiv,
+    "divui": lambda a, b: a // b,
     "remsi": lambda a, b: integers.truncated_division(a, b)[1],
-    "remui": operator.mod,
+    "remui": lambda a, b: a % b,
     "ceildivsi": lambda a, b: a // b + (a % b != 0),
     "ceildivui": lambda a, b: a // b + (a % b != 0),
-    "floordivsi": operator.floordiv,
+    "floordivsi": lambda a, b: a // b,
 }
 
 
@@ -132,7 +140,7 @@ def extremum(site: Site) -> Step:
 
     def array(a: Any, b: Any) -> Any:
         first = view(a, element) >= view(b, element)
-        return np.where(first == larger, a, b)
+        return where(first == larger, a, b)
 
     return site.compute(elementwise(array if site.arrays(site.result_type) else scalar))
 
@@ -171,14 +179,14 @@ def _choose_elements(condition: Any, yes: Any, no: Any) -> Any:
         if type(operand) is Poison or type(operand) is PartialPoison:
             break
     else:
-        return np.where(condition, yes, no)
+        return where(condition, yes, no)
     if type(condition) is Poison:
         return condition
     chosen = values_of(condition)
     like = next(each for each in (yes, no, condition) if type(each) is not Poison)
     parts = [_whole(each, values_of(like)) for each in (yes, no)]
-    values = np.where(chosen, values_of(parts[0]), values_of(parts[1]))
-    mask = np.where(chosen, mask_of(parts[0]), mask_of(parts[1])) | mask_of(condition)
+    values = where(chosen, values_of(parts[0]), values_of(parts[1]))
+    mask = where(chosen, mask_of(parts[0]), mask_of(parts[1])) | mask_of(condition)
     cause = next(
         each.cause
         for each in (condition, yes, no)

@@ -159,11 +159,11 @@ def histogram(site: Site) -> Step:
     def step(frame: Frame) -> None:
         mask = require_defined(frame[operands[1]], "the mask") if len(operands) > 1 else True
         values = require_defined(frame[operands[0]], "an operand of a histogram", mask)
-        chosen = values if mask is True else values[mask]
+        chosen: Any = values if mask is True else values[mask]
         outside = (chosen < 0) | (chosen >= bins)
         if outside.any():
             frame[result] = Poison("a histogram of a value outside its bins")
             return
-        frame[result] = np.bincount(np.ravel(chosen), minlength=bins).astype(dtype)
+        frame[result] = np.bincount(chosen.ravel(), minlength=bins).astype(dtype)
 
     return step

@@ -162,10 +162,11 @@ def tma_scatter(site: Site) -> Suspending:
         state, target = frame[0], frame[descriptor]
         indices = np.asarray(require_defined(frame[rows], "row indices"))
         (at,) = coordinates(frame, (column,))
-        state.effects.copy_out(
-            frame[buffer],
-            lambda values: target.store_rows(state.memory, state.effects, indices, at, values),
-        )
+
+        def deliver(values: Any) -> None:
+            target.store_rows(state.memory, state.effects, indices, at, values)
+
+        state.effects.copy_out(frame[buffer], deliver)
         state.effects.group("tma_store")
 
     return acting(act)

@@ -9,7 +9,7 @@ may not exist and then does not use them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,12 @@ class PartialPoison:
         return f"partly poison ({self.cause})"
 
 
-Function = (
-    Callable[[Any], Any]
-    | Callable[[Any, Any], Any]
-    | Callable[[Any, Any, Any], Any]
-)
+Function = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 """Of one to three operands mostly; the union lets lambdas be written without types."""
+
+
+where: Callable[[Any, Any, Any], Any] = np.where
+"""`numpy.where` of three arguments."""
 
 
 def with_poison(values: Any, mask: Any, cause: str) -> Any:
@@ -78,7 +78,7 @@ def with_poison(values: Any, mask: Any, cause: str) -> Any:
         return Poison(cause) if mask else values
     if not mask.any():
         return values
-    return PartialPoison(np.asarray(values), mask, cause)
+    return PartialPoison(np.asarray(values), cast("Any", mask), cause)
 
 
 def first_poison(operands: Iterable[Any]) -> Poison | PartialPoison | None:
@@ -133,8 +133,8 @@ def movement(function: Function) -> Callable[..., Any]:
             return special
         moved = function(*map(values_of, operands))
         masks = function(*map(mask_of, operands))
-        if isinstance(moved, tuple):
-            pairs: Any = zip(moved, masks, strict=True)  # pyright: ignore[reportUnknownArgumentType]
+        if type(moved) is tuple:
+            pairs = zip(cast("Any", moved), masks, strict=True)
             return tuple(with_poison(each, mask, special.cause) for each, mask in pairs)
         return with_poison(moved, masks, special.cause)
 
@@ -153,17 +153,17 @@ def mask_of(value: Any) -> Any:
     return np.zeros(np.shape(value), np.bool_)
 
 
-def require_defined(value: Any, what: str, where: Any = True) -> Any:
-    """The value without poison; UndefinedBehaviour if it is poison anywhere in the mask `where`.
+def require_defined(value: Any, what: str, mask: Any = True) -> Any:
+    """The value without poison; UndefinedBehaviour if it is poison anywhere in the mask.
 
     `what` says what the value is for.
     """
     if type(value) is Poison:
-        if np.any(where):
+        if np.any(mask):
             raise UndefinedBehaviour(f"{what} is poison ({value.cause})")
         return 0
     if type(value) is PartialPoison:
-        wrong = value.mask & where
+        wrong = value.mask & mask
         if wrong.any():
             at = ", ".join(str(int(index[0])) for index in np.nonzero(wrong))
             raise UndefinedBehaviour(f"{what} is poison at [{at}] ({value.cause})")

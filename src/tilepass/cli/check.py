@@ -1,0 +1,103 @@
+"""`tilepass check FILE [--against FILE]`: execute a kernel's IR on the CPU."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tilepass.core.errors import OptionError
+
+UNSUPPORTED = 2
+"""The exit status for IR that the simulator cannot execute."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what was run; returns 2 for unknown operations. Raises TilepassError for a finding."""
+    options = _parser().parse_args(arguments)
+    grid = _grid(options.grid) if options.grid else None
+    from tilepass.opt.light_triton import load_libtriton
+    from tilepass.opt.source import read_source
+
+    load_libtriton()
+    from tilepass.frontends.triton import bridge
+    from tilepass.sim import equivalence
+    from tilepass.sim.compiler import Program
+    from tilepass.sim.faults import UnsupportedOperationsError
+
+    def program(file: str) -> Program:
+        source = read_source(file)
+        module = bridge.load(source.text, source.file)
+        return Program(bridge.to_engine(module), options.kernel)
+
+    try:
+        checked = program(options.file)
+        against = program(options.against) if options.against else None
+    except UnsupportedOperationsError as error:
+        print(error, file=sys.stderr)
+        return UNSUPPORTED
+    shapes = options.shapes or equivalence.DEFAULT_SHAPES
+    cases = list(equivalence.cases(checked, shapes, options.seeds, grid))
+    for case in cases:
+        if against is None:
+            equivalence.execute(checked, case, options.step_limit)
+        else:
+            equivalence.compare(checked, against, case, options.tolerance, options.step_limit)
+    found = "nothing undefined" if against is None else f"the same as {options.against}"
+    sizes = "; ".join(dict.fromkeys(str(case.shapes) for case in cases))
+    print(f"{options.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
+    return 0
+
+
+def _grid(text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise OptionError(f"--grid '{text}': expected X[,Y[,Z]]") from error
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise OptionError(f"--grid '{text}': expected X[,Y[,Z]], each at least 1")
+    return sizes
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilepass check",
+        description="Execute a kernel of source TTIR, TTIR or TTGIR on the CPU for random "
+        "arguments. Alone: report undefined behaviour, accesses out of bounds and reads of memory "
+        "that nobody wrote. Against another file: also compare every array, bit by bit.",
+        epilog="Exit status: 0 nothing found, 1 something found, 2 operations that cannot be "
+        "simulated. SHAPES: 64 gives every integer parameter the value 64 and every array 64 x 64 "
+        "elements and a margin; 64,K=100,a_ptr=128x100 sets some by name.",
+    )
+    parser.add_argument("file", metavar="FILE", help="IR file, - for standard input")
+    parser.add_argument("--against", metavar="FILE", help="IR that has to compute the same")
+    parser.add_argument("--shapes", action="append", metavar="SHAPES", help="sizes (default: 64 "
+                        "and 100); may be given several times")  # fmt: skip
+    parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="random inputs "
+                        "for each shape (default 3)")  # fmt: skip
+    parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: 2 in each "
+                        "dimension that the kernel asks about)")  # fmt: skip
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="function to run, where several are public"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="difference allowed, relative to the largest magnitude (default 0, equal bits)",
+    )
+    parser.add_argument(
+        "--step-limit",
+        type=_positive,
+        default=20_000_000,
+        metavar="N",
+        help="operations that a launch may execute",
+    )
+    return parser

@@ -1,0 +1,142 @@
+"""Random arguments for a kernel that is known by its IR alone."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilepass.core.errors import OptionError, nearest
+from tilepass.sim.arguments import Argument, Group, HostDescriptor, grouped
+from tilepass.sim.compiler import Parameter
+from tilepass.sim.elements import Element, element_of
+
+Size = int | float | tuple[int, ...]
+
+_ENTRY = re.compile(r"(?:([\w.$-]+)=)?(?:(\d+(?:x\d+)+)|([-+]?\d+)|([-+.\deE]+))$")
+
+# What a kernel may reach beyond S x S elements: one tile in each direction.
+_MARGIN = 256
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Sizes of arrays and values of numbers by parameter name; `size` is that of all the others.
+
+    An integer parameter without an entry is `size`, rounded up to what its callers promise to be a
+    divisor; so M, N, K and strides fit each other. An array without one holds `size` x `size`
+    elements and a margin, a host descriptor's array `size` in each dimension.
+    """
+
+    size: int = 64
+    named: Mapping[str, Size] = field(default_factory=dict[str, Size])
+
+    def __str__(self) -> str:
+        named = [f"{name}={_spelled(value)}" for name, value in self.named.items()]
+        return ",".join([str(self.size), *named])
+
+
+def _spelled(value: Size) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def parse_shapes(text: str) -> Shapes:
+    """`64`, or `64,K=100,a_ptr=128x100`. Raises OptionError."""
+    size, named = 64, dict[str, Size]()
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        match = _ENTRY.match(part)
+        try:
+            if match is None:
+                raise ValueError
+            name, shape, whole, real = match.groups()
+            value = _value(shape, whole, real)
+        except ValueError as error:
+            raise OptionError(
+                f"shapes '{text}': '{part}' is neither SIZE, NAME=NUMBER nor NAME=128x64"
+            ) from error
+        if name is not None:
+            named[name] = value
+        elif isinstance(value, int):
+            size = value
+        else:
+            raise OptionError(f"shapes '{text}': '{part}' lacks the name of a parameter")
+    return Shapes(size, named)
+
+
+def _value(shape: str | None, whole: str | None, real: str) -> Size:
+    if shape:
+        return tuple(map(int, shape.split("x")))
+    return int(whole) if whole else float(real)
+
+
+def make_arguments(
+    parameters: Sequence[Parameter], shapes: Shapes, seed: int
+) -> dict[str, Argument]:
+    """An argument for each parameter; the same seed gives the same values.
+
+    Raises OptionError where `shapes` names no parameter or does not fit its type.
+    """
+    groups = grouped(parameters)
+    names = [group.name for group in groups]
+    for name in shapes.named:
+        if name not in names:
+            raise OptionError(f"the kernel has no parameter '{name}'{nearest(name, names)} "
+                              f"(parameters: {', '.join(names)})")  # fmt: skip
+    return {group.name: _argument(group, shapes, seed) for group in groups}
+
+
+def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
+    parameter, type_ = group.parameter, group.parameter.type
+    given = shapes.named.get(parameter.name)
+    # Each parameter has a generator of its own: others may be added or removed by a pass.
+    generator = np.random.default_rng([seed, zlib.crc32(parameter.name.encode())])
+    if type_.form == "descriptor":
+        shape = given if isinstance(given, tuple) else (shapes.size,) * len(type_.shape)
+        return HostDescriptor(random_array(shape, type_.of, shapes.size, generator))
+    if type_.element is None:
+        raise OptionError(f"parameter {parameter.name}: no argument can be made for type {type_}")
+    if type_.of.kind == "pointer":
+        pointee = type_.of.pointee
+        assert pointee is not None
+        shape = given if given is not None else (shapes.size + _MARGIN) ** 2
+        if isinstance(shape, float):
+            raise OptionError(f"parameter {parameter.name} is an array, not a number: {given}")
+        extents = shape if isinstance(shape, tuple) else (shape,)
+        return random_array(extents, element_of(pointee), shapes.size, generator)
+    return _number(parameter, given, shapes.size, generator)
+
+
+def _number(
+    parameter: Parameter, given: Size | None, size: int, generator: np.random.Generator
+) -> Argument:
+    element = parameter.type.of
+    if isinstance(given, tuple):
+        raise OptionError(f"parameter {parameter.name} is a number, not an array")
+    if element.kind == "float":
+        return float(generator.uniform(-1, 1)) if given is None else float(given)
+    if isinstance(given, float):
+        raise OptionError(f"parameter {parameter.name} is an integer of type {element}")
+    if element.bits == 1:
+        return bool(generator.integers(2)) if given is None else bool(given)
+    if given is not None:
+        return given
+    return -(-size // parameter.divisibility) * parameter.divisibility
+
+
+def random_array(
+    shape: tuple[int, ...], element: Element, size: int, generator: np.random.Generator
+) -> NDArray[Any]:
+    """Floats in [-1, 1]; integers that are indices below `size`, bytes near 128, so that those that
+    are e8m0 scales stay near 1."""
+    if element.kind == "float":
+        return generator.uniform(-1, 1, shape).astype(element.dtype)
+    if element.bits == 1:
+        return generator.integers(0, 2, shape).astype(element.dtype)
+    if element.size == 1:
+        return generator.integers(112, 144, shape).astype(np.uint8).view(np.int8)
+    return generator.integers(0, max(1, min(size, 1 << 15)), shape).astype(element.dtype)

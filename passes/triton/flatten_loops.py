@@ -15,6 +15,7 @@ from tilepass.analysis.loop_fusion import (
 from tilepass.analysis.nest_facts import (
     Obstacle,
     dots_in,
+    has_inner_loop,
     match_nest,
     nest_facts,
     not_a_tile_loop,
@@ -61,12 +62,13 @@ class FlattenLoops(Pass):
 
     `auto` decides by profile or cost model where flattening is sound, keeps the source's choice
     where neither has an opinion, and removes a `tt.flatten` of the source where flattening is wrong
-    or would not compile. `on` is an error for a tile loop with a dot that cannot be flattened.
-    Refused with a remark: no or several inner loops; loops that are no persistent tile loops;
-    inner bounds that depend on the tile or on memory; side effects between the loops; operations
-    that order memory accesses; loads of what the tile stores; carried values whose next value is
-    known before the last read; on 3.6 to 3.8 a result carried twice and a tile that ends with a
-    condition; targets whose pipeline fuses no loops.
+    or would not compile. `on` is an error for a tile loop or a nest of loops with a dot that cannot
+    be flattened; a dot loop with no loop around it gets a remark.
+    Refused with a remark, or with that error: no or several inner loops; loops that are no
+    persistent tile loops; inner bounds that depend on the tile or on memory; side effects between
+    the loops; operations that order memory accesses; loads of what the tile stores; carried values
+    whose next value is known before the last read; on 3.6 to 3.8 a result carried twice and a tile
+    that ends with a condition; targets whose pipeline fuses no loops.
     """
 
     name = "flatten-loops"
@@ -99,6 +101,8 @@ class FlattenLoops(Pass):
         if isinstance(nest, Obstacle):
             if nest.fatal and _flattened(loop):
                 return nest
+            if self.options.mode == "on":
+                return nest
             asked_for = _flattened(loop) or starts_at_program_id(loop)
             return (tile_loop or nest) if asked_for else None
         fusion = fusion_obstacle(nest, context.compiler)
@@ -115,7 +119,7 @@ class FlattenLoops(Pass):
         )
 
     def _refuse(self, loop: Loop, obstacle: Obstacle, context: PassContext) -> None:
-        if self.options.mode == "on" and dots_in(loop) and not_a_tile_loop(loop) is None:
+        if self.options.mode == "on" and _can_be_meant(loop):
             message = f"mode=on, but this loop cannot be flattened: {obstacle}"
             place = context.remarks.locate(loop.operation)
             raise TilepassError(Diagnostic("error", message, place).format())
@@ -173,6 +177,11 @@ def _decide_off(loop: Loop, context: PassContext) -> None:
 
 def _flattened(loop: Loop) -> bool:
     return loop.attribute(_FLATTEN) is not None
+
+
+def _can_be_meant(loop: Loop) -> bool:
+    """Whether the loop may be the one that a user who says `on` wants to see flattened."""
+    return bool(dots_in(loop)) and (has_inner_loop(loop) or starts_at_program_id(loop))
 
 
 def _dot_obstacle(nest: LoopNest) -> Obstacle | None:

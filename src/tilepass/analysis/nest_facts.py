@@ -58,7 +58,7 @@ class Obstacle:
 
 def match_nest(outer: Loop) -> LoopNest | Obstacle:
     """The nest below an outermost loop, or what it is instead of one tile loop and one dot loop."""
-    loops = [each for each in nested(outer.operation) if each.name in _LOOPS]
+    loops = _loops_in(outer)
     if not loops:
         return Obstacle("the loop has no inner loop to flatten", "", fatal=False)
     nest = nest_of(outer)
@@ -77,6 +77,15 @@ def match_nest(outer: Loop) -> LoopNest | Obstacle:
             fatal=False,
         )
     return nest
+
+
+def has_inner_loop(outer: Loop) -> bool:
+    """Whether any loop, of whatever kind, is anywhere in a loop."""
+    return bool(_loops_in(outer))
+
+
+def _loops_in(outer: Loop) -> list[Operation]:
+    return [each for each in nested(outer.operation) if each.name in _LOOPS]
 
 
 def dots_in(loop: Loop) -> list[Operation]:

@@ -43,9 +43,8 @@ def importing(distribution: str) -> Generator[None]:
         yield
     except (ImportError, OSError, RuntimeError) as error:
         raise UnsupportedVersionError(
-            f"{distribution} is installed but cannot be imported: {type(error).__name__}: {error}\n"
-            f"note: reinstall it: pip install --force-reinstall {distribution} "
-            "(`tilepass doctor` checks the result)"
+            f"{distribution} is installed but cannot be imported: {type(error).__name__}: {error} "
+            f"(reinstall it: pip install --force-reinstall {distribution})"
         ) from error
 
 

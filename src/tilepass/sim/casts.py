@@ -136,6 +136,13 @@ def same_bits(source: Element, target: Element) -> Convert:
     return convert
 
 
+def nearest_tf32(values: Any) -> Any:
+    """fp32 by `cvt.rna.tf32.f32`: to nearest, ties away from zero; NaN stays as it is."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = (bits + np.uint32(0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
+    return where(np.isnan(values), values, rounded)
+
+
 def tf32(values: Any) -> Any:
     """fp32 as the tensor cores read it for tf32: the low 13 bits cut off."""
     return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from tilepass.sim.table import OPERATIONS, CannotSimulate, Step, Suspending
 
 for _family in (
     "arith", "math", "scf", "tt_memory", "tt_shape", "tt_reduce", "tt_other", "descriptors",
-    "dot", "ttg", "ttng", "tcgen5",
+    "dot", "ttg", "ttng", "tcgen5", "amd",
 ):  # fmt: skip
     import_module(f"tilepass.sim.ops_{_family}")
 
@@ -73,7 +74,7 @@ class Program:
         self._operations = {
             _symbol(each): each for each in engine.operations(module) if each.name == "tt.func"
         }
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[tuple[str, bool], Function] = {}
         name = kernel or self._only_kernel()
         if name not in self._operations:
             raise TilepassError(f"the module holds no function '{name}'")
@@ -83,12 +84,17 @@ class Program:
         if self.unsupported:
             raise UnsupportedOperationsError(self.unsupported)
 
-    def function(self, name: str) -> Function:
-        """A function of the module, compiled when it is asked for first."""
-        if name not in self._functions:
-            function = self._functions[name] = Function(name)
-            FunctionCompiler(self, function).compile(self._operations[name])
-        return self._functions[name]
+    def function(self, name: str, lifted: bool = False) -> Function:
+        """A function of the module, compiled when it is asked for first; one that a combiner calls
+        is lifted as the combiner is."""
+        key = name, lifted
+        if key not in self._functions:
+            function = self._functions[key] = Function(name)
+            self._compiler(function).compile(self._operations[name], lifted)
+        return self._functions[key]
+
+    def _compiler(self, function: Function) -> FunctionCompiler:
+        return FunctionCompiler(self, function)
 
     def _only_kernel(self) -> str:
         public = [
@@ -112,9 +118,9 @@ class FunctionCompiler:
         self._function = function
         self._slots: dict[int, int] = {}
 
-    def compile(self, operation: engine.Operation) -> None:
+    def compile(self, operation: engine.Operation, lifted: bool) -> None:
         """Set the function's body."""
-        self._function.body = self.region(operation.regions[0], False)
+        self._function.body = self.region(operation.regions[0], lifted)
         self._function.slots = len(self._slots) + 1
 
     def slot(self, value: ir.Value) -> int:
@@ -183,6 +189,15 @@ def _jumping(target: int, arguments: Sequence[int], slots: Sequence[int]) -> Exi
     return jump
 
 
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, numbered where others have it: elements of a tuple share one."""
+    numbers = itertools.count(1)
+    found = name
+    while found in taken:
+        found = f"{name}.{next(numbers)}"
+    return found
+
+
 def _symbol(operation: engine.Operation) -> str:
     return str(operation.attributes["sym_name"]).strip('"')
 
@@ -193,7 +208,7 @@ def _parameters(operation: engine.Operation) -> tuple[Parameter, ...]:
     found: list[Parameter] = []
     for index, argument in enumerate(block.arguments):
         named = _ARGUMENT_NAME.match(str(argument.location))
-        name = named[1] if named else f"arg{index}"
+        name = _unique(named[1] if named else f"arg{index}", {each.name for each in found})
         own: Any = attributes[index] if attributes is not None else {}
         divisibility = int(own[_DIVISIBILITY].value) if _DIVISIBILITY in own else 1
         found.append(Parameter(name, value_type(str(argument.type)), divisibility))

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tilepass.sim import casts
 from tilepass.sim.table import CannotSimulate
 
 Words = NDArray[np.uint32]
@@ -145,9 +146,7 @@ def _multiply_bf16x2(a: Words, b: Words) -> Words:
 
 
 def _round_to_tf32(word: Words) -> Words:
-    """cvt.rna: to nearest, ties away from zero; NaN stays as it is."""
-    rounded = word + np.uint32(0x1000) & np.uint32(0xFFFFE000)
-    return np.where(np.isnan(word.view(np.float32)), word, rounded)
+    return casts.nearest_tf32(word.view(np.float32)).view(np.uint32)
 
 
 def _nothing(_: list[str]) -> Instruction:

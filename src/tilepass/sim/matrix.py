@@ -24,9 +24,9 @@ from tilepass.sim.poison import PartialPoison, Poison, mask_of, values_of, with_
 Matrix = Any
 """An array [..., rows, columns], possibly partly poison."""
 
-TF32 = 0
-"""The input precision that cuts fp32 operands to tf32; the others (ieee, and sums of several tf32
-or bf16 products, which approximate it) keep them."""
+TF32, TF32X3 = 0, 1
+"""Input precisions: fp32 operands cut to tf32; and the sum of three such products that Triton's F32
+dot pass makes. The others (ieee, and the sums of bf16 products that approximate it) keep fp32."""
 
 # Cases of ScaleDotElemType.
 _E2M1 = 4
@@ -58,8 +58,11 @@ def _dot(
     if result.kind == "integer":
         return accumulator + _integer_product(a, b).astype(result.dtype)
     wide = np.float64 if result.bits == 64 else np.float32
-    if precision == TF32 and a.dtype == np.float32 and result.bits == 32:
-        a, b = casts.tf32(np.ascontiguousarray(a)), casts.tf32(np.ascontiguousarray(b))
+    if a.dtype == np.float32 and result.bits == 32:
+        if precision == TF32X3:
+            return _three_products(a, b, accumulator, result)
+        if precision == TF32:
+            a, b = casts.tf32(np.ascontiguousarray(a)), casts.tf32(np.ascontiguousarray(b))
     total = accumulator.astype(wide)
     # Rows of both operands contiguous: the loop below reads one of each.
     columns = np.ascontiguousarray(np.swapaxes(a, -1, -2).astype(wide))
@@ -69,6 +72,17 @@ def _dot(
         np.multiply(columns[..., k, :, None], rows[..., k, None, :], out=product)
         np.add(total, product, out=total)
     return total.astype(result.dtype, copy=False)
+
+
+def _three_products(
+    a: NDArray[Any], b: NDArray[Any], accumulator: NDArray[Any], result: Element
+) -> NDArray[Any]:
+    """Each operand as a tf32 number and what is left, without the product of what is left."""
+    a_big, b_big = casts.nearest_tf32(a), casts.nearest_tf32(b)
+    total = _dot(a - a_big, b_big, np.zeros_like(accumulator), TF32, result)
+    total = _dot(a_big, b - b_big, total, TF32, result)
+    total[np.isnan(total)] = 0
+    return _dot(a_big, b_big, total, TF32, result) + accumulator
 
 
 def _integer_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:

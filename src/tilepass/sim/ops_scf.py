@@ -130,7 +130,7 @@ def execute_region(site: Site) -> Step | Suspending:
 
 @operation("tt.call")
 def call(site: Site) -> Step | Suspending:
-    function = site.compiler.program.function(site.attribute("callee").value)
+    function = site.compiler.program.function(site.attribute("callee").value, site.lifted)
     operands, results = site.operands, site.results
 
     def prepare(frame: Frame) -> tuple[Body, Frame]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilepass.sim.barriers import Barrier
 from tilepass.sim.elements import Element
-from tilepass.sim.faults import MemoryMisuse, UninitializedRead
+from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.poison import PartialPoison, Poison, mask_of, values_of
 
 UNWRITTEN, WRITTEN, POISONED = 0, 1, 2
@@ -84,22 +84,18 @@ class View:
         return View(self.allocation, values, states)
 
     def read(self) -> Any:
-        """The values; elements to which poison was written are poison."""
+        """The values. Elements that nobody wrote are poison, as are those written as poison: a
+        pipelined loop reads ahead what it then does not use."""
         self.require_alive()
-        if (self.states == WRITTEN).all():
+        wrong = self.states != WRITTEN
+        if not wrong.any():
             return self.values.copy()
         unwritten = self.states == UNWRITTEN
+        cause = self.allocation.cause
         if unwritten.any():
-            at = tuple(int(index[0]) for index in np.nonzero(unwritten))
-            raise UninitializedRead(
-                f"reads {self.allocation.name} at {list(at)}, which nobody wrote "
-                f"({int(unwritten.sum())} of {unwritten.size} elements)"
-            )
-        return PartialPoison(
-            self.values.copy(),
-            self.states == POISONED,
-            f"stored as poison: {self.allocation.cause}",
-        )
+            at = [int(index[0]) for index in np.nonzero(unwritten)]
+            cause = f"read of {self.allocation.name} at {at}, which nobody wrote"
+        return PartialPoison(self.values.copy(), wrong, cause)
 
     def write(self, value: Any) -> None:
         """Overwrite all elements."""

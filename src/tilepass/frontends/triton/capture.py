@@ -15,15 +15,19 @@ from tilepass.core.diagnostics import Diagnostic, Severity, SourceLocation
 # File descriptor 2 belongs to the whole process.
 _stderr_lock = threading.RLock()
 _STDERR = 2
+# What stderr was before the blocks that are being captured, the outermost first.
+_saved: list[int] = []
 
 
-def _renew_lock() -> None:
-    """In a forked child: the thread that held the lock is not there."""
+def _renew() -> None:
+    """In a forked child: the thread that holds the lock, and would restore stderr, is not there."""
     global _stderr_lock
     _stderr_lock = threading.RLock()
+    if _saved:
+        os.dup2(_saved[0], _STDERR)
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+os.register_at_fork(after_in_child=_renew)
 
 _SEVERITY = r"(error|warning|remark|note)"
 # MLIR's default handler prints `loc(LOCATION): error: ...`, its source manager `FILE:L:C: error:`.
@@ -70,25 +74,36 @@ def capture_diagnostics(*, forward: bool = True) -> Generator[Captured]:
     Without an exception the text is passed on to stderr at the end, unless `forward` is false: what
     a successful pass prints was asked for by its user. With one, the text stays in the object for
     whoever handles it.
-    Other threads' writes to stderr in the meantime are captured too, and passed on.
+    Other threads' writes to stderr in the meantime are captured too, and passed on; processes that
+    they fork have the real stderr, but a program that they start then has that of the block.
     """
     with _stderr_lock:
         if sys.stderr:
             sys.stderr.flush()
-        saved, sink = os.dup(_STDERR), os.memfd_create("stderr")
+        saved, sink = _duplicate(_STDERR), os.memfd_create("stderr")
         captured = Captured(sink)
         try:
+            _saved.append(saved)
             os.dup2(sink, _STDERR)
             try:
                 yield captured
             finally:
                 os.dup2(saved, _STDERR)
+                _saved.pop()
                 captured.close()
         finally:
             os.close(saved)
             os.close(sink)
         if forward:
             _write(captured.text)
+
+
+def _duplicate(descriptor: int) -> int:
+    """A duplicate; of a closed descriptor (a daemon's) one that swallows what it is given."""
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
 
 
 def parse_diagnostics(text: str) -> tuple[list[Diagnostic], str]:

@@ -132,6 +132,43 @@ def test_nothing_happens_without_a_pipeline() -> None:
     assert run(program, {**environment, "TILEPASS": ""}).stdout == "False\n"
 
 
+def test_the_environment_counts_as_it_was_at_the_start(rewrite: Path) -> None:
+    """Programs clear it, and change folders."""
+    program = (
+        f"import os\nos.environ.clear(); os.chdir('/')\nfrom triton import knobs\nprint({IS_ON})"
+    )
+    environment = with_pipeline("rewrite-add") | {"TILEPASS_LOAD": rewrite.name}
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(
+        command, cwd=rewrite.parent, env=environment, capture_output=True, text=True
+    )
+    assert result.stdout == "True\n", result.stderr
+
+
+def test_a_start_loads_nothing_more(rewrite: Path) -> None:
+    """Every Python program that runs under a pipeline pays for what is loaded at its start."""
+    program = "import sys; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": ""}
+    before = run(program, environment).stdout.split()
+    after = run(program, with_pipeline("rewrite-add", rewrite)).stdout.split()
+    own = {"sitecustomize", "tilepass", "tilepass._startup", "tilepass.after_import"}
+    assert set(after) - set(before) <= {*own, "__future__"}
+    assert own <= set(after)
+
+
+def test_an_interpreter_that_is_too_old(tmp_path: Path) -> None:
+    """It cannot read the start-up module; nor is there a Triton for it that could be meant."""
+    package = tmp_path / "tilepass"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "_startup.py").write_text("no Python of its time")
+    (tmp_path / "sitecustomize.py").write_text("print('own')")
+    command = [str(Path(sys.base_prefix, "bin", "python3")), "-s", "-c", "print(1)"]
+    environment = with_pipeline("flatten-loops", PYTHONPATH=str(tmp_path))
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("own\n1\n", "")
+
+
 def test_a_program_without_triton_loads_no_compiler(rewrite: Path) -> None:
     program = (
         "import importlib.util, sys\n"

@@ -8,18 +8,20 @@
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
 `_site/sitecustomize.py`), so it loads neither a compiler nor the rest of tilepass: the pipeline is
 put in force when the program imports triton. A pipeline that is in error ends the program then.
+The variables count as they are at the start: programs clear their environment, or change folders.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from tilepass.after_import import AfterImport
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
     from tilepass.frontends.triton.segments import StageObserver
 
@@ -28,6 +30,11 @@ LOAD = "TILEPASS_LOAD"
 REMARKS = "TILEPASS_REMARKS"
 DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
+
+_pipeline = os.environ.get(PIPELINE, "")
+_load = [os.path.abspath(path) for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
+_remarks = os.environ.get(REMARKS, "missed")
+_dump = os.environ.get(DUMP, "")
 
 
 def activate() -> None:
@@ -46,19 +53,16 @@ def activate() -> None:
 def _enable() -> None:
     from tilepass.activate import enabled
 
-    load = [path for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
-    remarks = os.environ.get(REMARKS, "missed")
-    pipeline = os.environ[PIPELINE]
-    activation = enabled(pipeline, observers=_observers(), load=load, remarks=remarks)
+    activation = enabled(_pipeline, observers=_observers(), load=_load, remarks=_remarks)
     activation.enter(of_environment=True)
 
 
 def _observers() -> list[StageObserver]:
-    if not os.environ.get(DUMP):
+    if not _dump:
         return []
     from tilepass.dump.environment import recorder_of_environment
 
-    return [recorder_of_environment(os.environ[DUMP], os.environ[PIPELINE])]
+    return [recorder_of_environment(_dump, _pipeline)]
 
 
 def _stop(error: Exception) -> None:
@@ -112,5 +116,5 @@ def install() -> None:
         AfterImport("triton", activate)
 
 
-if os.environ.get(PIPELINE):
+if _pipeline:
     install()

@@ -1,20 +1,22 @@
-"""Doing something when a program imports a module, without importing it oneself."""
+"""Doing something when a program imports a module, without importing it oneself.
+
+Loaded when interpreters start: it imports nothing that is not there already.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from importlib.abc import MetaPathFinder
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
 
-class AfterImport(MetaPathFinder):
-    """Calls `action` once, after the first import of a module.
+class AfterImport:
+    """A finder that calls `action` once, after the first import of a module.
 
     It waits on `sys.meta_path` until then, because programs also look for the specs of modules
     that they do not import. The module must not have been imported yet.
@@ -39,7 +41,7 @@ class AfterImport(MetaPathFinder):
             return None
         self._searching = True
         try:
-            spec = importlib.util.find_spec(fullname)
+            spec = _next_spec(self, fullname, path, target)
         finally:
             self._searching = False
         if spec is not None and spec.loader is not None:
@@ -57,3 +59,14 @@ class AfterImport(MetaPathFinder):
                 self._action()
 
         loader.exec_module = exec_module
+
+
+def _next_spec(
+    asking: AfterImport, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    """What the other finders find, asked in their order."""
+    for finder in list(sys.meta_path):
+        find_spec = getattr(finder, "find_spec", None)
+        if finder is not asking and find_spec and (spec := find_spec(fullname, path, target)):
+            return spec
+    return None

@@ -58,3 +58,12 @@ def test_only_locations_take_the_file_name() -> None:
     assert with_file_name(text, 'a"b.mlir') == (
         '"x"() {a = "loc(-:1:2)"} : () -> () loc("a\\"b.mlir":1:2)'
     )
+
+
+def test_lines_are_those_that_mlir_counts() -> None:
+    text = "// \f and \u2028\r\n// -----\r\ntt.func @f()\n\n"
+    parts, _ = split(Part("f.mlir", text))
+    assert [(part.first_line, part.text) for part in parts] == [
+        (1, "// \f and \u2028\r\n"),
+        (3, "tt.func @f()\n\n"),
+    ]

@@ -46,13 +46,18 @@ def read_source(file: str) -> Part:
     return Part(name, text)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, as MLIR counts them: `splitlines` ends one at a form feed too."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def split(source: Part) -> tuple[list[Part], list[Diagnostic]]:
     """The parts between the lines `// -----`, and a warning for every line that nearly is one."""
     parts: list[Part] = []
     warnings: list[Diagnostic] = []
     lines: list[str] = []
     first_line = source.first_line
-    for number, line in enumerate(source.text.splitlines(keepends=True), source.first_line):
+    for number, line in enumerate(lines_of(source.text), source.first_line):
         if line.rstrip() == SPLIT_MARKER:
             parts.append(Part(source.file, "".join(lines), first_line))
             lines, first_line = [], number + 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilepass.core.diagnostics import Diagnostic, Severity, SourceLocation
-from tilepass.opt.source import Part
+from tilepass.opt.source import Part, lines_of
 
 _COMMENT = re.compile(
     r"expected-(error|note|remark|warning)(-re)? *(?:@([+-]\d+|above|below|unknown))? *"
@@ -90,7 +90,7 @@ def _read_expectations(part: Part) -> tuple[list[_Expectation], list[Diagnostic]
     # Those of `@below`: their line is that of the next line without a comment.
     waiting: list[_Expectation] = []
     last_other_line: int | None = None
-    for number, line in enumerate(part.text.splitlines(), part.first_line):
+    for number, line in enumerate(lines_of(part.text), part.first_line):
         match = _COMMENT.search(line)
         if match is None:
             if malformed := _MALFORMED.search(line):

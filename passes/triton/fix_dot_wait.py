@@ -1,9 +1,11 @@
-"""`fix-dot-wait`: let a wait cover every read of an asynchronous dot's result."""
+"""`fix-dot-wait`: let waits cover reads of a dot's result and writes to its registers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from tilepass.analysis.dot_registers import Overwrite, find_overwrites
 from tilepass.analysis.dot_waits import (
     DOT,
     WAIT,
@@ -19,6 +21,9 @@ from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation, ir
 from tilepass.ir.loops import defining_operation, is_inside
+
+# Its ptxas (CUDA 13.4) keeps registers that are in flight over a loop's back edge.
+_REPAIRED = (3, 9)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class InsertWait:
 
 @register
 class FixDotWait(Pass):
-    """Repair waits that leave a dot unfinished whose result is read next.
+    """Repair waits that leave a dot unfinished whose result is read next, or whose registers are
+    written next.
 
     Before:
         %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
@@ -61,6 +67,28 @@ class FixDotWait(Pass):
     lowered to the number of dots issued after the one that made the value; else a wait is put in
     front of the read. Adding to an unfinished accumulator by another dot is no read.
 
+    The second rule (`registers`) is about dots with A in registers that are unfinished at the back
+    edge of a loop whose next iteration computes A anew.
+
+    Before:
+        scf.for ... iter_args(%acc) {
+          %words = ttg.local_load %buffer
+          %a = <dequantise %words>
+          %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
+          %w = ttng.warp_group_dot_wait %d {pendings = 1 : i32}
+          scf.yield %w
+    After:
+          %words = ttg.local_load %buffer
+          %f:2 = ttng.warp_group_dot_wait %acc, %words {pendings = 0 : i32}
+          %a = <dequantise %f#1>
+          %d = ttng.warp_group_dot %a, %b, %f#0 {isAsync = true}
+
+    PTX forbids writing these registers before a wait. ptxas up to CUDA 12.9 gives them to the next
+    iteration's values, with the copies that Triton 3.8 makes against this (#9514) too: results are
+    then a matter of timing. The wait stands in front of the first operation that computes something
+    for A, behind the loads, and hands on their results, so that nothing moves ahead of it; where A
+    is loaded as it is, in front of the load. `auto` applies the rule before Triton 3.9.
+
     The anchor is the end of the stage: nothing moves operations between the wait and the read any
     more. Not followed, with a remark: dots that are unfinished at the end of a block of a function
     with several blocks (early returns).
@@ -70,10 +98,23 @@ class FixDotWait(Pass):
     anchor = Anchor.end_of("ttgir")
     touches = (DOT,)
 
+    @dataclass(frozen=True)
+    class Options:
+        registers: Literal["auto", "on", "off"] = "auto"
+
+    options: Options
+
     def run(self, module: Module, context: PassContext) -> None:
         for view in module.body.operations:
             if view.operation.name == "tt.func" and view.operation.regions[0].blocks:
                 _repair(view.operation, context)
+                if self._protects_registers(context):
+                    _protect_registers(view.operation, context)
+
+    def _protects_registers(self, context: PassContext) -> bool:
+        if self.options.registers == "auto":
+            return context.compiler.version < _REPAIRED
+        return self.options.registers == "on"
 
 
 def _repair(function: Operation, context: PassContext) -> None:
@@ -143,15 +184,7 @@ def _lower(changes: list[LowerWait], context: PassContext) -> None:
 
 def _insert(change: InsertWait, context: PassContext) -> None:
     read, value = change.read, change.read.value
-    operands = [value, *change.buffers]
-    wait = Operation.create(
-        WAIT,
-        results=[operand.type for operand in operands],
-        operands=operands,
-        attributes={"pendings": _pendings(read.pending.age, read.operation)},
-        loc=read.operation.location,
-        ip=ir.InsertionPoint(read.operation),
-    )
+    wait = _create_wait(read.operation, [value, *change.buffers], read.pending.age)
     for use in list(value.uses):
         user = use.owner.operation
         if user != wait and (user == read.operation or dominates(wait, user)):
@@ -160,6 +193,38 @@ def _insert(change: InsertWait, context: PassContext) -> None:
         read.operation,
         f"inserted a wait for all but {read.pending.age} dots in front of "
         f"{read.operation.name}, which reads what a dot may be writing",
+    )
+
+
+def _protect_registers(function: Operation, context: PassContext) -> None:
+    while overwrites := find_overwrites(function):
+        for overwrite in overwrites:
+            _finish_dots(overwrite, context)
+
+
+def _finish_dots(overwrite: Overwrite, context: PassContext) -> None:
+    values = [*overwrite.accumulators, *overwrite.sources]
+    wait = _create_wait(overwrite.place, values, 0)
+    for value, waited in zip(values, wait.results, strict=True):
+        for use in list(value.uses):
+            user = use.owner.operation
+            if user != wait and dominates(wait, user):
+                user.operands[use.operand_number] = waited
+    context.remarks.passed(
+        overwrite.writer,
+        f"inserted a wait for all dots in front of {overwrite.writer.name}, which may write "
+        "registers that a dot of the last iteration still reads",
+    )
+
+
+def _create_wait(before: Operation, values: list[ir.Value], pendings: int) -> Operation:
+    return Operation.create(
+        WAIT,
+        results=[value.type for value in values],
+        operands=values,
+        attributes={"pendings": _pendings(pendings, before)},
+        loc=before.location,
+        ip=ir.InsertionPoint(before),
     )
 
 

@@ -58,7 +58,8 @@ class UncoveredRead:
         return self.operation.name == _SELECT
 
 
-_State = dict[int, Pending]
+State = dict[int, Pending]
+"""By the hash of the value that is being written."""
 
 
 @dataclass
@@ -74,7 +75,7 @@ class DotWaits:
 
 def find_uncovered_reads(function: Operation) -> DotWaits:
     """Analyse a `tt.func`. Reads come in the order of the text, each once."""
-    found = _Analysis()
+    found = DotFlow()
     blocks = list(function.regions[0].blocks)
     for block in blocks:
         state, _ = found.block(block, {})
@@ -102,7 +103,7 @@ def _covered_by_branch(read: UncoveredRead, result: DotWaits) -> bool:
     return any(pendings_of(wait) <= result.ages.get((wait, at), -1) for wait, at in waits)
 
 
-class _Analysis:
+class DotFlow:
     """One walk over a function; loops are walked until nothing changes."""
 
     def __init__(self) -> None:
@@ -116,19 +117,24 @@ class _Analysis:
             self._blocks[block] = [view.operation for view in block.operations]
         return self._blocks[block]
 
-    def block(self, block: ir.Block, state: _State) -> tuple[_State, list[Pending | None]]:
+    def block(self, block: ir.Block, state: State) -> tuple[State, list[Pending | None]]:
         """The state at the end of a block, and that of its terminator's operands."""
         operations = self._operations_of(block)
         last = operations[-1]
         for operation in operations[:-1]:
             # Most operations run while no dot is unfinished.
             if state or operation.name == DOT or len(operation.regions):
-                self._operation(operation, state)
-        if last.name == "tt.return":
-            self._read(last, state)
+                self.operation(operation, state)
+        self.terminator(last, state)
         return state, [state.get(_key(operand)) for operand in last.operands]
 
-    def _operation(self, operation: Operation, state: _State) -> None:
+    def terminator(self, operation: Operation, state: State) -> None:
+        """The last operation of a block."""
+        if operation.name == "tt.return":
+            self._read(operation, state)
+
+    def operation(self, operation: Operation, state: State) -> None:
+        """Any other; `state` is changed to what holds behind it."""
         if operation.name == DOT:
             self._dot(operation, state)
         elif operation.name == WAIT:
@@ -146,14 +152,14 @@ class _Analysis:
             ends = [self.block(b, dict(state))[0] for r in operation.regions for b in r.blocks]
             _join(state, *ends)
 
-    def _read(self, operation: Operation, state: _State, but: int = -1) -> None:
+    def _read(self, operation: Operation, state: State, but: int = -1) -> None:
         for position, operand in enumerate(operation.operands):
             pending = state.get(_key(operand))
             if pending is not None and position != but:
                 place = operation, position
                 self.reads[place] = UncoveredRead(operation, position, pending)
 
-    def _dot(self, dot: Operation, state: _State) -> None:
+    def _dot(self, dot: Operation, state: State) -> None:
         self._read(dot, state, but=_ACCUMULATOR)
         asynchronous = dot.attributes.get("isAsync")
         if not (isinstance(asynchronous, ir.BoolAttr) and asynchronous.value):
@@ -164,7 +170,7 @@ class _Analysis:
             state[key] = Pending(min(pending.age + 1, _OLDEST), pending.dots)
         state[_key(dot.results[0])] = Pending(0, (dot,))
 
-    def _wait(self, wait: Operation, state: _State) -> None:
+    def _wait(self, wait: Operation, state: State) -> None:
         for position, operand in enumerate(wait.operands):
             if pending := state.get(_key(operand)):
                 self.result.ages[wait, position] = pending.age
@@ -173,7 +179,7 @@ class _Analysis:
                 del state[key]
         _assign(state, wait.results, [state.get(_key(operand)) for operand in wait.operands])
 
-    def _for(self, loop: Loop, state: _State) -> None:
+    def _for(self, loop: Loop, state: State) -> None:
         for operand in list(loop.operation.operands)[:3]:
             assert _key(operand) not in state, "a loop bound that a dot computes"
         arguments = [carried.argument for carried in loop.carried]
@@ -196,8 +202,8 @@ class _Analysis:
         leaving = [_either(one, other) for one, other in zip(entering, yielded, strict=True)]
         _assign(state, loop.operation.results, leaving)
 
-    def _if(self, operation: Operation, state: _State) -> None:
-        ends: list[_State] = []
+    def _if(self, operation: Operation, state: State) -> None:
+        ends: list[State] = []
         yielded: list[list[Pending | None]] = []
         for region in operation.regions:
             branch = dict(state)
@@ -231,7 +237,7 @@ def _either(one: Pending | None, other: Pending | None) -> Pending | None:
     return Pending(min(one.age, other.age), one.dots + new)
 
 
-def _join(state: _State, *others: _State) -> None:
+def _join(state: State, *others: State) -> None:
     for other in others:
         for key, pending in other.items():
             merged = _either(state.get(key), pending)
@@ -239,7 +245,7 @@ def _join(state: _State, *others: _State) -> None:
                 state[key] = merged
 
 
-def _assign(state: _State, values: Iterable[ir.Value], pendings: list[Pending | None]) -> None:
+def _assign(state: State, values: Iterable[ir.Value], pendings: list[Pending | None]) -> None:
     for value, pending in zip(values, pendings, strict=True):
         if pending is None:
             state.pop(_key(value), None)

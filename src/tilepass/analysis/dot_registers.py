@@ -1,0 +1,194 @@
+"""Which registers that an asynchronous dot reads may be written while it still reads them.
+
+The operand A of `ttng.warp_group_dot` is a tensor where it is in registers. Until a wait covers the
+dot they may not be touched (PTX ISA, wgmma.wait_group), in a loop not by the next iteration either,
+which computes the operand anew. Triton's pipeliner waits only for the dots whose results or buffers
+it needs again.
+
+Followed backwards from A, tensors are moved (reshaped, split, ...) or computed, until they come out
+of a load, a dot, or the values that a loop carries. What is computed from those counts as written,
+and so does whatever A's registers come out of by moves alone: a load, or the end of an iteration
+where the loop carries A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilepass.analysis.dot_waits import DOT, WAIT
+from tilepass.analysis.structure import ancestor_in
+from tilepass.analysis.unfinished_dots import Unfinished, find_unfinished, is_waiting_assembly
+from tilepass.ir import engine
+from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.loops import FOR, Loop, defining_operation, is_inside
+
+_LOADS = ("ttg.local_load", "tt.load", "tt.descriptor_load")
+# Their results may be in the registers that their operands are in.
+_MOVES = (
+    "tt.bitcast",
+    "tt.broadcast",
+    "tt.expand_dims",
+    "tt.join",
+    "tt.reshape",
+    "tt.split",
+    "tt.trans",
+    "ttg.convert_layout",
+)
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """`writer` is the first operation of an iteration of `loop` that may write registers which
+    unfinished dots read; at `place`, which is or holds it, they must have finished.
+
+    `accumulators` are the values that unfinished dots may be writing and that are visible there;
+    `sources` the tensors that the operands of these dots are computed from, as far as they are
+    there already.
+    """
+
+    loop: Loop
+    writer: Operation
+    place: Operation
+    accumulators: tuple[ir.Value, ...]
+    sources: tuple[ir.Value, ...]
+
+
+def find_overwrites(function: Operation) -> list[Overwrite]:
+    """One for each loop of a `tt.func` with such a write."""
+    dots = [each for each in engine.operations(function) if _reads_registers(each)]
+    if not dots:
+        return []
+    unfinished = find_unfinished(function)
+    writers: dict[Loop, dict[Operation, Operation]] = {}
+    for dot in dots:
+        for writer in _writers_of(dot):
+            loop = _loop_around(writer)
+            if loop and writer in unfinished and dot in unfinished[writer].dots:
+                place = _place(writer, dot, loop, unfinished)
+                writers.setdefault(loop, {})[writer] = place
+    return [_overwrite(loop, found, unfinished) for loop, found in writers.items()]
+
+
+def _place(
+    writer: Operation, dot: Operation, loop: Loop, unfinished: dict[Operation, Unfinished]
+) -> Operation:
+    """What holds the writer in the loop's body, if the dot is unfinished there already."""
+    around = ancestor_in(loop.body, writer)
+    return around if around in unfinished and dot in unfinished[around].dots else writer
+
+
+def _reads_registers(operation: Operation) -> bool:
+    return operation.name == DOT and _is_tensor(operation.operands[0])
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def _loop_around(operation: Operation) -> Loop | None:
+    parent = operation.parent
+    while parent is not None:
+        if parent.operation.name == FOR:
+            return Loop(parent.operation)
+        parent = parent.operation.parent
+    return None
+
+
+def _writers_of(dot: Operation) -> list[Operation]:
+    """The operations that write registers for A of `dot`."""
+    origin = _Origin()
+    origin.follow(dot.operands[0])
+    return origin.writers()
+
+
+@dataclass
+class _Origin:
+    """What a value is computed from."""
+
+    ends: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    """Write registers that get into the value by moves alone."""
+    sources: list[ir.Value] = field(default_factory=list[ir.Value])
+    """Results of loads and dots, and values that a loop carries."""
+    readers: dict[ir.Value, list[Operation]] = field(
+        default_factory=dict[ir.Value, list[Operation]]
+    )
+    """The operations between the sources and the value, by what they read."""
+
+    def follow(self, value: ir.Value) -> None:
+        """Go backwards from `value`."""
+        waiting, seen = [(value, True)], set[tuple[ir.Value, bool]]()
+        while waiting:
+            value, moved = waiting.pop()
+            if (plain(value), moved) in seen:
+                continue
+            seen.add((plain(value), moved))
+            operation = defining_operation(value)
+            if operation is None:
+                waiting += self._argument(ir.BlockArgument(value), moved)
+            elif operation.name in (DOT, WAIT, *_LOADS) or is_waiting_assembly(operation):
+                self._source(value, operation if moved and operation.name in _LOADS else None)
+            else:
+                waiting += self._computed(operation, moved)
+
+    def writers(self) -> list[Operation]:
+        """`ends`, and what is computed from the sources."""
+        found, waiting = dict(self.ends), [plain(source) for source in self.sources]
+        reached = set(waiting)
+        while waiting:
+            for reader in self.readers.get(waiting.pop(), ()):
+                if reader.name not in _MOVES:
+                    found[reader] = None
+                new = [plain(result) for result in reader.results if plain(result) not in reached]
+                reached.update(new)
+                waiting += new
+        return list(found)
+
+    def _source(self, value: ir.Value, end: Operation | None) -> None:
+        self.sources.append(value)
+        if end is not None:
+            self.ends[end] = None
+
+    def _argument(self, argument: ir.BlockArgument, moved: bool) -> list[tuple[ir.Value, bool]]:
+        around = argument.owner.owner.operation
+        if around.name != FOR:
+            return []
+        # The next iteration's registers are written where this one ends.
+        loop = Loop(around)
+        self._source(argument, loop.terminator if moved else None)
+        carried = loop.carried[argument.arg_number - 1]
+        return [(carried.initial, True), (carried.yielded, True)] if moved else []
+
+    def _computed(self, operation: Operation, moved: bool) -> list[tuple[ir.Value, bool]]:
+        moves = operation.name in _MOVES
+        if moved and not moves:
+            self.ends[operation] = None
+        read = _tensors_read_by(operation)
+        for each in read:
+            self.readers.setdefault(plain(each), []).append(operation)
+        return [(each, moved and moves) for each in read]
+
+
+def _tensors_read_by(operation: Operation) -> list[ir.Value]:
+    """Operands, those of operations inside included, that come from outside."""
+    if not len(operation.regions):
+        return [each for each in operation.operands if _is_tensor(each)]
+    inside = [operand for each in engine.operations(operation) for operand in each.operands]
+    return [each for each in inside if _is_tensor(each) and not is_inside(each, operation)]
+
+
+def _overwrite(
+    loop: Loop, places: dict[Operation, Operation], unfinished: dict[Operation, Unfinished]
+) -> Overwrite:
+    body = [view.operation for view in loop.body.operations]
+    order = {writer: body.index(ancestor_in(loop.body, writer) or writer) for writer in places}
+    writer = min(places, key=lambda each: order[each])
+    state = unfinished[places[writer]]
+    visible: list[ir.Value] = list(loop.body.arguments)
+    for operation in body[: order[writer]]:
+        visible += operation.results
+    accumulators = [each for each in visible if state.writes(each)]
+    # Where an iteration ends nothing is computed that would have to stay behind a wait.
+    reading = [each for each in places if each != loop.terminator]
+    needed = {plain(value) for each in reading for value in _tensors_read_by(each)}
+    sources = [each for each in visible if plain(each) in needed and not state.writes(each)]
+    return Overwrite(loop, writer, places[writer], tuple(accumulators), tuple(sources))

@@ -47,7 +47,9 @@ class Remarks(Pass):
             if operation.name == "arith.addi":
                 context.remarks.passed(operation, "added")
                 context.remarks.missed(operation, "not multiplied: it is an addition")
-                context.remarks.analysis(operation, f"target is {context.target}")
+                context.remarks.analysis(
+                    operation, f"target is {context.target} of {context.compiler}"
+                )
 
 
 @register

@@ -1,5 +1,5 @@
 // RUN: tilepass-opt %s --load %test_passes -p test-rename-attribute | %filecheck %s
-// RUN: tilepass-opt %s --load %test_passes -p test-remarks 2>&1 | %filecheck %s --check-prefix=REMARK
+// RUN: tilepass-opt %s --load %test_passes -p test-remarks -Rpass-analysis=. 2>&1 | %filecheck %s --check-prefix=REMARK
 // RUN: tilepass-opt %s --emit generic --mlir-print-debuginfo | %filecheck %s --check-prefix=GENERIC
 // RUN: not tilepass-opt %s -p cse 2>&1 | %filecheck %s --check-prefix=TRITON
 
@@ -7,9 +7,10 @@
 // CHECK:   func.func @f(%{{.+}}: !cute.ptr<f32, gmem>
 // CHECK:     cute.make_shape() : () -> !cute.shape<"(4,8)">
 // CHECK:     arith.addi {{.*}} {test.new = 1 : i32}
-// REMARK:  cute-module.mlir:17:8: remark: [test-remarks] missed
+// REMARK:  cute-module.mlir:18:8: remark: [test-remarks] missed
+// REMARK:  analysis: target is None of nvidia-cutlass-dsl
 // GENERIC: "cute.make_shape"() : () -> !cute.shape<"(4,8)"> loc(#[[AT:.+]])
-// GENERIC: #[[AT]] = loc("{{.*}}cute-module.mlir":16:8)
+// GENERIC: #[[AT]] = loc("{{.*}}cute-module.mlir":17:8)
 // TRITON:  error: 'cse' is a pass of Triton; it cannot run on a CuTe module or on one with operations of unknown dialects
 
 func.func @f(%p: !cute.ptr<f32, gmem>, %i: i32) {

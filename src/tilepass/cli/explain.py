@@ -12,7 +12,7 @@ from tilepass.core.errors import OptionError
 def main(arguments: Sequence[str]) -> int:
     """Print the account. Raises TilepassError."""
     own, after = _split(list(arguments))
-    options = _parser().parse_args(own)
+    options = _parser().parse_intermixed_args(own)
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
     from tilepass.opt.options import parse_target

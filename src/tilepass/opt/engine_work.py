@@ -8,7 +8,7 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import CompilerVersion, Pass, PassContext
 from tilepass.frontends.triton.reproducer import Failure
-from tilepass.frontends.triton.versions import parse_version
+from tilepass.frontends.triton.versions import parse_version, triton_version
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.opt.source import Part
@@ -22,8 +22,13 @@ class EngineWork:
     """A `Work` that takes tilepass's own passes only."""
 
     def __init__(self, part: Part) -> None:
-        self._flags = () if is_cute(part.text) else ("--allow-unregistered-dialect",)
-        self.compiler = CompilerVersion(_DISTRIBUTION, parse_version(version(_DISTRIBUTION)))
+        self._flags: tuple[str, ...] = ()
+        if is_cute(part.text):
+            self.compiler = CompilerVersion(_DISTRIBUTION, parse_version(version(_DISTRIBUTION)))
+        else:
+            self._flags = ("--allow-unregistered-dialect",)
+            # Operations of unknown dialects do not change whose pipeline the rest is for.
+            self.compiler = triton_version()
         module = engine.parse("\n" * (part.first_line - 1) + part.text, part.file)
         # The engine calls a text in memory "-".
         self._module = engine.parse(with_file_name(engine.print_generic(module), part.file))

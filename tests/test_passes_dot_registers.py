@@ -9,11 +9,7 @@ import pytest
 from passes_kernels import HOPPER, compile_matmul
 
 from tilepass.activate import Session, enabled
-from tilepass.dump.artifacts import artifacts_of
-from tilepass.dump.disassemble import listing
-from tilepass.dump.ptxas import run_ptxas
-from tilepass.dump.register_hazards import find_register_hazards
-from tilepass.dump.tools import find_tools
+from tilepass.dump.figures import kernel_figures
 from tilepass.frontends.triton.bridge import triton_version
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Shape
@@ -42,22 +38,17 @@ def compile_mxfp4(pipeline: str, shape: Shape, **fields: Any) -> tuple[Any, Sess
         return workload.compile(config, HOPPER), session
 
 
-def hazards(compiled: Any) -> int:
-    return len(find_register_hazards(listing(artifacts_of(compiled))))
-
-
-def serialized(compiled: Any) -> bool:
-    """Whether ptxas says that it runs one wgmma after the other."""
-    return run_ptxas(compiled.asm["ptx"], find_tools(90), compiled.metadata._asdict()).serialized
-
-
 @pytest.mark.parametrize(("shape", "fields"), CASES)
 def test_registers_in_flight_are_not_overwritten(shape: Shape, fields: dict[str, Any]) -> None:
     stock, _ = compile_mxfp4("", shape, **fields, guard=False)
     fixed, session = compile_mxfp4("fix-dot-wait{registers=on}", shape, **fields, guard=False)
-    assert (hazards(stock) == 0) == REPAIRED
-    assert hazards(fixed) == 0
-    assert not serialized(fixed)
+    before, after = kernel_figures(stock), kernel_figures(fixed)
+    assert (before.register_hazards == 0) == REPAIRED
+    assert ("registers OVERWRITTEN" in before.summary()) != REPAIRED
+    assert before.to_dict()["register_hazards"] == before.register_hazards
+    assert after.register_hazards == 0
+    assert "OVERWRITTEN" not in after.summary()
+    assert not after.serialized
     assert [remark.kind for remark in session.remarks] == ["passed"]
     assert fixed.asm["ttgir"].count("pendings = 0") == stock.asm["ttgir"].count("pendings = 0") + 1
 
@@ -86,4 +77,4 @@ def test_attention_waits_for_its_scores() -> None:
         compiled = workload.compile(config, HOPPER)
     assert "#ttg.dot_op<{opIdx = 0" in compiled.asm["ttgir"]
     assert not session.remarks
-    assert hazards(compiled) == 0
+    assert kernel_figures(compiled).register_hazards == 0

@@ -146,7 +146,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-  tt.func @covered(%words: !ttg.memdesc<64x16xi16, #flat, #smem>, %s: !ttg.memdesc<64x16xbf16, #flat, #smem>, %b: !ttg.memdesc<16x64xbf16, #shared, #smem>, %n: i32) -> (tensor<64x64xf32, #mma>, tensor<64x64xf32, #mma>) {
+  tt.func @covered(%words: !ttg.memdesc<64x16xi16, #flat, #smem>, %s: !ttg.memdesc<64x64xbf16, #shared, #smem>, %b: !ttg.memdesc<16x64xbf16, #shared, #smem>, %n: i32) -> (tensor<64x64xf32, #mma>, tensor<64x64xf32, #mma>) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
@@ -159,7 +159,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     }
     %fixed = arith.constant dense<1.0> : tensor<64x16xbf16, #a>
     %t = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %r) -> (tensor<64x64xf32, #mma>) : i32 {
-      %d0 = ttng.warp_group_dot %s, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : !ttg.memdesc<64x16xbf16, #flat, #smem> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
+      %d0 = ttng.warp_group_dot %s, %s, %acc {inputPrecision = 0 : i32, isAsync = true} : !ttg.memdesc<64x64xbf16, #shared, #smem> * !ttg.memdesc<64x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
       %d1 = ttng.warp_group_dot %fixed, %b, %d0 {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
       scf.yield %d1 : tensor<64x64xf32, #mma>
     }

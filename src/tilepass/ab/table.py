@@ -135,6 +135,10 @@ def _figure_row(report: Report, index: int, arm: int, figures: KernelFigures) ->
     families = figures.families
     first = report.points[index].first
     note = "IDENTICAL to A" if arm and first and first[arm] == 0 else ""
+    if figures.serialized:
+        note = "MMAs serialized by ptxas"
+    if figures.register_hazards:
+        note = f"{figures.register_hazards} registers of dots OVERWRITTEN in flight"
     return [
         report.job.points[index].describe(),
         report.job.arms[arm].label,
@@ -144,7 +148,7 @@ def _figure_row(report: Report, index: int, arm: int, figures: KernelFigures) ->
         str(shared),
         *(str(families[title]) for title in ("HGMMA", "HMMA", "UTMA", "BAR")),
         str(sum(figures.instructions.values())),
-        "MMAs serialized by ptxas" if figures.serialized else note,
+        note,
     ]
 
 

@@ -14,6 +14,7 @@ from tilepass.dump.artifacts import Artifacts, CompiledKernel, artifacts_of, rea
 from tilepass.dump.disassemble import count_instructions, listing
 from tilepass.dump.elf import code_hash
 from tilepass.dump.ptxas import run_ptxas
+from tilepass.dump.register_hazards import find_register_hazards
 from tilepass.dump.tools import as_file, run_tool
 
 # Families that the summary shows: title -> operations that belong to it. sm_90's warp-group MMAs
@@ -56,11 +57,13 @@ class KernelFigures:
     the spilling instructions, as ptxas counts); `static_shared_bytes` is in the binary,
     `shared_bytes` what a launch asks for on top (both per CTA; None where the metadata is not
     there). `instructions` counts operations without modifiers. `ptxas_messages` are ptxas's
-    warnings and performance notes. `exact` is False where assembling the PTX again gave other code
-    than the binary's: spills and messages then describe that other code. `binary_hash`, `code_hash`
-    (executable sections only) and `assembly_hash` (PTX or AMD assembly without line tables) are
-    sha256 in hex. ptxas is not deterministic: one PTX can give binaries that differ in register
-    numbers, so different programs show in `assembly_hash`, not in the other two.
+    warnings and performance notes. `register_hazards` counts registers that are overwritten in a
+    loop while an unfinished wgmma may read them (`find_register_hazards`). `exact` is False where
+    assembling the PTX again gave other code than the binary's: spills and messages then describe
+    that other code. `binary_hash`, `code_hash` (executable sections only) and `assembly_hash` (PTX
+    or AMD assembly without line tables) are sha256 in hex. ptxas is not deterministic: one PTX can
+    give binaries that differ in register numbers, so different programs show in `assembly_hash`,
+    not in the other two.
     """
 
     name: str
@@ -76,6 +79,7 @@ class KernelFigures:
     binary_hash: str
     code_hash: str
     assembly_hash: str
+    register_hazards: int = 0
     exact: bool = True
 
     @property
@@ -106,6 +110,8 @@ class KernelFigures:
             f"stack {self.stack_bytes} B, shared {shared} B"
         )
         line += f"; {counts}" if counts else ""
+        if self.register_hazards:
+            line += f"; {self.register_hazards} wgmma operand registers OVERWRITTEN while in flight"
         return line + ("; MMAs SERIALIZED by ptxas" if self.serialized else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +138,7 @@ def _nvidia(kernel: Artifacts) -> KernelFigures:
         raise TilepassError(f"kernel '{kernel.name}': its PTX is needed to find its spills")
     report = run_ptxas(kernel.texts["ptx"], kernel.nvidia_tools(), kernel.metadata)
     registers, stack, shared = _resources(kernel)
+    code = listing(kernel)
     return KernelFigures(
         name=kernel.name,
         target=_target(kernel),
@@ -141,11 +148,12 @@ def _nvidia(kernel: Artifacts) -> KernelFigures:
         spill_load_bytes=report.spill_load_bytes,
         static_shared_bytes=shared,
         shared_bytes=kernel.metadata.get("shared"),
-        instructions=count_instructions(listing(kernel), nvidia=True),
+        instructions=count_instructions(code, nvidia=True),
         ptxas_messages=report.messages,
         binary_hash=hashlib.sha256(kernel.binary).hexdigest(),
         code_hash=code_hash(kernel.binary),
         assembly_hash=_assembly_hash(kernel.texts["ptx"]),
+        register_hazards=len({hazard.register for hazard in find_register_hazards(code)}),
         exact=code_hash(report.cubin) == code_hash(kernel.binary),
     )
 

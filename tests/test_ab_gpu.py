@@ -26,7 +26,8 @@ CLOCK = tl.constexpr("mov.u64 $0, %globaltimer;")
 def copy_kernel(x_ptr, out_ptr, count, seconds, BLOCK: tl.constexpr):
     begin = tl.inline_asm_elementwise(CLOCK, "=l", [], tl.int64, is_pure=False, pack=1)
     now = begin
-    while now - begin < seconds * 1000000000:
+    limit = tl.full((), 1000000000, tl.int64) * seconds  # in 32 bits 30 s overflow
+    while now - begin < limit:
         now = tl.inline_asm_elementwise(CLOCK, "=l", [], tl.int64, is_pure=False, pack=1)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < count), mask=at < count)

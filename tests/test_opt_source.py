@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
+from tilepass.opt.contexts import target_of_module
 from tilepass.opt.source import Part, read_source, split
 from tilepass.opt.work import is_cute, with_file_name
 
@@ -67,3 +69,11 @@ def test_lines_are_those_that_mlir_counts() -> None:
         (1, "// \f and \u2028\r\n"),
         (3, "tt.func @f()\n\n"),
     ]
+
+
+def test_the_target_of_a_module_is_found_outside_comments() -> None:
+    text = '// ttg.target = "cuda:80"\nmodule attributes {ttg.target = "cuda:90"} {}\n'
+    assert target_of_module(Part("f.mlir", text)) == Target("cuda", 90)
+    wrong = Part("f.mlir", text.replace("cuda:90", "cuda:x"), first_line=11)
+    with pytest.raises(TilepassError, match=r"^f\.mlir:12: ttg\.target cuda:x: expected cuda:NUM"):
+        target_of_module(wrong)

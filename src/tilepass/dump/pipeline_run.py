@@ -34,7 +34,7 @@ def dump_pipeline(
     for file in load:
         load_file(file)
     source = read_source(str(path))
-    target = target or target_of_module(source.text)
+    target = target or target_of_module(source)
     steps = resolve(parse_pipeline(pipeline), target)
     if not steps:
         raise TilepassError(f"{path}: no passes to run: give them with -p")

@@ -107,7 +107,10 @@ def _target_of(text: str, path: Path) -> Target:
     found = _TARGET.search(text)
     if found is None:
         raise TilepassError(f"{path}: the module names no target: give --target (cuda:90)")
-    return Target.parse(found[1])
+    try:
+        return Target.parse(found[1])
+    except TilepassError as error:
+        raise TilepassError(f"{path}: {error}") from error
 
 
 def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:

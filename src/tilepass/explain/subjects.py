@@ -36,7 +36,7 @@ def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
     work = open_work(source, allow_unregistered_dialect=False)
     account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))
     for step in steps:
-        module_target = target or target_of_module(source.text)
+        module_target = target or target_of_module(source)
         context = make_context(step, work, module_target, account.remarks.append)
         work.run(step, context)
         account.decisions += context.decisions

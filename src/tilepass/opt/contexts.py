@@ -8,6 +8,7 @@ from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
 from tilepass.opt.options import parse_target
+from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Work, without_comments
 
@@ -22,10 +23,14 @@ def make_context(
     return PassContext(step.name, work.compiler, sink, target)
 
 
-def target_of_module(text: str) -> Target | None:
+def target_of_module(part: Part) -> Target | None:
     """The target that a TTGIR module names. Raises TilepassError for one of another form."""
-    match = _MODULE_TARGET.search(without_comments(text))
-    return parse_target(match[1], "ttg.target") if match else None
+    code = without_comments(part.text)
+    match = _MODULE_TARGET.search(code)
+    if match is None:
+        return None
+    line = part.first_line + code.count("\n", 0, match.start())
+    return parse_target(match[1], f"{part.file}:{line}: ttg.target")
 
 
 def _locate(where: object) -> SourceLocation | None:

@@ -67,7 +67,7 @@ def _process(part: Part, steps: list[Step], options: OptOptions) -> str | None:
 def _run_steps(part: Part, steps: list[Step], options: OptOptions, log: Log) -> str:
     work = open_work(part, allow_unregistered_dialect=options.allow_unregistered_dialect)
     printer = IrPrinter(options, work)
-    target = options.target or (target_of_module(part.text) if steps else None)
+    target = options.target or (target_of_module(part) if steps else None)
     for step in steps:
         printer.print_ir("before", step.name)
         if isinstance(step, Pass) and step.touches:

@@ -16,22 +16,30 @@ from typing import Any
 from tilepass.doctor.finding import Finding
 
 STARTUP_HOOK = "tilepass_startup.pth"
+# Which of the two assembles for sm_90 depends on the version of Triton.
+_PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
 
 
 def check_ptxas() -> Sequence[Finding]:
-    """The assembler that Triton calls: the variable's, or the one in its wheel."""
+    """The assemblers that Triton calls, for old and new GPUs: the variables', or its wheel's."""
     spec = find_spec("triton")
     if spec is None or spec.origin is None:
         return [Finding("ptxas", "FAIL", "Triton is not installed")]
-    bundled = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    path = os.environ.get("TRITON_PTXAS_PATH") or str(bundled)
+    bundled = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
+    return [
+        _check_ptxas(name, os.environ.get(variable) or str(bundled / name))
+        for name, variable in _PTXAS.items()
+    ]
+
+
+def _check_ptxas(name: str, path: str) -> Finding:
     done = subprocess.run(
         [path, "--version"], capture_output=True, text=True, timeout=30, check=False
     )
     match = re.search(r"V(\d+\.\d+\.\d+)", done.stdout)
     if done.returncode or not match:
-        return [Finding("ptxas", "FAIL", f"{path} does not run: {done.stderr.strip()}")]
-    return [Finding("ptxas", "ok", f"{match[1]} ({path})")]
+        return Finding(name, "FAIL", f"{path} does not run: {done.stderr.strip()}")
+    return Finding(name, "ok", f"{match[1]} ({path})")
 
 
 def check_gpu() -> Sequence[Finding]:

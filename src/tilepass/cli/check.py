@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tilepass.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from tilepass.ir.engine import Module
+    from tilepass.opt.source import Part
 
 UNSUPPORTED = 2
 """The exit status for IR that the simulator cannot execute."""
@@ -24,15 +29,28 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.sim import equivalence
     from tilepass.sim.compiler import Program
     from tilepass.sim.faults import UnsupportedOperationsError
+    from tilepass.sim.protocol.command import check_protocol
+    from tilepass.sim.protocol.recorder import CannotFollow
 
-    def program(file: str) -> Program:
-        source = read_source(file)
+    def program(source: Part) -> Program:
         module = bridge.load(source.text, source.file)
         return Program(bridge.to_engine(module), options.kernel)
 
+    def protocol(module: Module, source: Part) -> str | None:
+        shapes, seeds = options.shapes or (), options.seeds
+        named = {"text": source.text, "file": source.file}
+        try:
+            return check_protocol(module, options.kernel, shapes, seeds, grid, **named)
+        except CannotFollow as error:
+            print(f"{error}\nnote: the asynchronous protocol was not checked", file=sys.stderr)
+            return "not checked"
+
     try:
-        checked = program(options.file)
-        against = program(options.against) if options.against else None
+        source = read_source(options.file)
+        checked = program(source)
+        against = program(read_source(options.against)) if options.against else None
+        alone = against is None and not options.no_protocol
+        said = protocol(checked.module, source) if alone else None
     except UnsupportedOperationsError as error:
         print(error, file=sys.stderr)
         return UNSUPPORTED
@@ -46,6 +64,8 @@ def main(arguments: Sequence[str]) -> int:
     found = "nothing undefined" if against is None else f"the same as {options.against}"
     sizes = "; ".join(dict.fromkeys(str(case.shapes) for case in cases))
     print(f"{options.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
+    if said:
+        print(f"{options.file}: {checked.name}: protocol: {said}")
     return 0
 
 
@@ -69,8 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tilepass check",
         description="Execute a kernel of source TTIR, TTIR or TTGIR on the CPU for random "
-        "arguments. Alone: report undefined behaviour, accesses out of bounds and reads of memory "
-        "that nobody wrote. Against another file: also compare every array, bit by bit.",
+        "arguments. Alone: report undefined behaviour, accesses out of bounds, reads of memory "
+        "that nobody wrote, and what can go wrong with barriers and asynchronous copies, in whatever "
+        "order they complete. Against another file: also compare every array, bit by bit.",
         epilog="Exit status: 0 nothing found, 1 something found, 2 operations that cannot be "
         "simulated. SHAPES: 64 gives every integer parameter the value 64 and every array 64 x 64 "
         "elements and a margin; 64,K=100,a_ptr=128x100 sets some by name.",
@@ -86,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kernel", metavar="NAME", help="function to run, where several are public"
     )
+    parser.add_argument("--no-protocol", action="store_true", help="do not check barriers and "
+                        "asynchronous copies")  # fmt: skip
     parser.add_argument(
         "--tolerance",
         type=float,

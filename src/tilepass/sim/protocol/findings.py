@@ -67,6 +67,6 @@ class Stuck(ProtocolFault):
 
 
 class WorkPending(ProtocolFault):
-    """At the end: asynchronous work that nobody waits for, or a barrier in the middle of a phase."""
+    """At the end: asynchronous work that nobody waits for, or a barrier within a phase."""
 
     title = "work left pending"

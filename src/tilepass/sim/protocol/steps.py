@@ -31,6 +31,7 @@ class Unfinished:
 
 
 Make = Callable[[Site], Step]
+NameOf = Callable[[Place], str | None]
 _MAKERS: dict[str, Make] = {}
 
 _CONTROL = ("scf.", "cf.", "tt.call")
@@ -49,8 +50,11 @@ _NOTHING = frozenset(
 )  # fmt: skip
 
 
-def make_step(site: Site) -> Step:
-    """The step of an operation. Raises CannotSimulate for one that cannot be followed."""
+def make_step(site: Site, name_of: NameOf) -> Step:
+    """The step of an operation; `name_of` names an allocation. Raises CannotSimulate for one that
+    cannot be followed."""
+    if site.name == "ttg.local_alloc":
+        return _allocate(site, name_of)
     if site.name in _MAKERS:
         return _MAKERS[site.name](site)
     if site.name.startswith(_CONTROL) or _only_scalars(site):
@@ -64,10 +68,10 @@ def make_step(site: Site) -> Step:
 
 
 def _only_scalars(site: Site) -> bool:
-    loads = site.name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas", "tt.store")
+    changes_memory = site.name in ("tt.atomic_rmw", "tt.atomic_cas", "tt.store")
     types = (*site.operand_types, *site.result_types)
     return (
-        not loads
+        not changes_memory
         and site.name.startswith(("arith.", "math.", "tt.", "ub."))
         and all(each.form == "scalar" for each in types)
         and not len(site.operation.regions)
@@ -143,9 +147,9 @@ def _view(frame: Frame, slot: int) -> View:
 # Memory and its views.
 
 
-@_enter("ttg.local_alloc")
-def _allocate(site: Site) -> Step:
+def _allocate(site: Site, name_of: NameOf) -> Step:
     type_, place, result = site.result_type, _place(site), site.result
+    name = name_of(place)
     source = site.operands[0] if site.operands else None
     key = object()
 
@@ -153,7 +157,7 @@ def _allocate(site: Site) -> Step:
         recorder: Recorder = frame[0]
         memory = recorder.memories.get(key)
         if memory is None:
-            label = f"smem{len(recorder.memories)}"
+            label = name or f"smem{len(recorder.memories)}"
             memory = Memory(label, type_.shape, str(type_.of), place)
             recorder.memories[key] = memory
         view = frame[result] = View.whole(memory)

@@ -1,0 +1,136 @@
+"""Checking the protocol of a kernel on its own: sizes, programs, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilepass.sim.faults import Fault
+from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol.events import Kind, Recording
+from tilepass.sim.protocol.explore import explore
+from tilepass.sim.protocol.problems import Problem
+from tilepass.sim.protocol.recorder import TooLong, record
+from tilepass.sim.protocol.report import legend, trace_lines
+from tilepass.sim.protocol.schedule import run_random
+
+# Up to so many problems of up to so many events are explored exhaustively, up to so many states.
+_EXHAUSTED, _SMALL, _STATES = 8, 120, 20_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, and the schedule that shows it; `seed` is None where every schedule does."""
+
+    fault: Fault
+    problem: Problem
+    seed: int | None = None
+    trace: Sequence[str] = ()
+    legend: Sequence[str] = ()
+
+    @property
+    def headline(self) -> str:
+        """Without the schedule."""
+        return f"{self.fault}\nnote: in {self.problem}"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.seed is not None:
+            lines.append(f"note: schedule of seed {self.seed}, its last steps:")
+            lines += self.trace
+            lines.append("note: shared memory:")
+            lines += self.legend
+        return "\n".join(lines)
+
+
+@dataclass
+class Outcome:
+    """What a check did: the first finding of each kind at each place, and how much was tried."""
+
+    findings: list[Finding] = field(default_factory=list[Finding])
+    problems: int = 0
+    schedules: int = 0
+    exhausted: int = 0
+    """Problems of which all schedules were tried, one by one."""
+    asynchronous: bool = False
+    """Whether there was anything that could happen in another order."""
+
+    def add(self, finding: Finding) -> None:
+        """Keep a finding that is not known."""
+        known = {(type(each.fault), each.fault.location) for each in self.findings}
+        if (type(finding.fault), finding.fault.location) not in known:
+            self.findings.append(finding)
+
+
+def check(program: ProtocolProgram, problems: Sequence[Problem], seeds: int) -> Outcome:
+    """Execute every problem with `seeds` schedules, and some small ones with all.
+
+    Raises CannotFollow; TooLong only where all problems are.
+    """
+    outcome, too_long = Outcome(), None
+    for problem in problems:
+        try:
+            recording, finding = _record(program, problem)
+        except TooLong as error:
+            too_long = error
+            continue
+        outcome.problems += 1
+        if finding:
+            outcome.add(finding)
+        if recording:
+            _explore(recording, problem, seeds, outcome)
+    if too_long and not outcome.problems:
+        raise too_long
+    return outcome
+
+
+def _explore(recording: Recording, problem: Problem, seeds: int, outcome: Outcome) -> None:
+    asynchronous = any(
+        event.kind is not Kind.ALLOCATE for thread in recording.threads for event in thread.events
+    )
+    outcome.asynchronous |= asynchronous
+    found = False
+    for seed in range(seeds if asynchronous else 1):
+        outcome.schedules += 1
+        if finding := execute(recording, problem, seed):
+            outcome.add(finding)
+            found = True
+    if not found and outcome.exhausted < _EXHAUSTED and _is_small(recording):
+        outcome.exhausted += exhaust(recording)
+
+
+def exhaust(recording: Recording) -> bool:
+    """Whether all schedules could be tried. Raises AssertionError where one of them fails although
+    `execute` finds nothing."""
+    exploration = explore(recording, _STATES)
+    assert exploration.problem is None, exploration.problem
+    return exploration.complete
+
+
+def _is_small(recording: Recording) -> bool:
+    return sum(len(thread.events) for thread in recording.threads) <= _SMALL
+
+
+def find(program: ProtocolProgram, problem: Problem, seeds: Iterable[int]) -> Finding | None:
+    """The first finding of a problem in the schedules of these seeds. Raises CannotFollow."""
+    recording, finding = _record(program, problem)
+    if recording is None:
+        return finding
+    found = (execute(recording, problem, seed) for seed in seeds)
+    return next((finding for finding in found if finding), None)
+
+
+def execute(recording: Recording, problem: Problem, seed: int) -> Finding | None:
+    """What is wrong in the schedule of one seed."""
+    execution = run_random(recording, seed)
+    if execution.fault is None:
+        return None
+    lines = trace_lines(execution.machine)
+    return Finding(execution.fault, problem, seed, lines, legend(recording))
+
+
+def _record(program: ProtocolProgram, problem: Problem) -> tuple[Recording | None, Finding | None]:
+    try:
+        return record(program, problem), None
+    except Fault as fault:
+        return None, Finding(fault, problem)

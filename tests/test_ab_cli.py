@@ -157,6 +157,7 @@ def test_a_pass_that_could_not_act_says_why_the_binaries_are_identical(
         (["persistent-matmul", "--shape", "a"], "--shape: 'a'"),
         (["persistent-matmul", "--threshold", "0"], "threshold"),
         (["persistent-matmul", "--seconds", "0"], "time to sample"),
+        (["persistent-matmul", "--plot", "a.foo"], "--plot a.foo: expected a file named .png"),
         (["persistent-matmul", "--load", "missing.py"], "missing.py"),
     ],
 )

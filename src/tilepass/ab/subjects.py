@@ -205,15 +205,15 @@ def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise TilepassError(f"--kernel: {error} (module '{name}')") from error
+        raise TilepassError(f"kernel {error} (module '{name}')") from error
 
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise TilepassError(f"--kernel: {path}: no such file")
+        raise TilepassError(f"kernel {path}: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise TilepassError(f"--kernel: {path}: not a Python file")
+        raise TilepassError(f"kernel {path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     # Triton finds a kernel's globals, and its source, through the registered module; imports
     # beside the file work as they do when Python runs it.
@@ -222,5 +222,5 @@ def _load_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise TilepassError(f"--kernel: {path}: {type(error).__name__}: {error}") from error
+        raise TilepassError(f"kernel {path}: {type(error).__name__}: {error}") from error
     return module

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tilepass.ab.subjects import Subject
 
 INTERRUPTED = 130
+_PLOTS = (".png", ".svg", ".pdf")
 
 _EPILOG = """\
 KERNEL is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), or `module:function` or
@@ -42,6 +43,9 @@ examples:
 def main(argv: Sequence[str]) -> int:
     """Entry point; returns the exit status. Raises TilepassError."""
     arguments = _parser().parse_args(argv)
+    if arguments.plot and arguments.plot.suffix not in _PLOTS:
+        # Told now, not after minutes of measuring.
+        raise TilepassError(f"--plot {arguments.plot}: expected a file named {', '.join(_PLOTS)}")
     job, subject = _job(arguments)
     from tilepass.ab.arms import check_pipelines
     from tilepass.ab.session import need_gpu, run_static
@@ -72,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--config-b", metavar="NAME=VALUE", action="append", default=[], help="of arm B only")
     add("--shape", metavar="MxNxK", action="append", default=[], help="repeatable")
     add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
-    add("--threshold", type=_percent, default=0.005, metavar="%", help="SAME within (0.5)")
-    add("--precision", type=_percent, default=0.002, metavar="%", help="half interval (0.2)")
+    add("--threshold", type=percent, default=0.005, metavar="%", help="SAME within (0.5)")
+    add("--precision", type=percent, default=0.002, metavar="%", help="half interval (0.2)")
     add("--seconds", type=float, default=10.0, help="sampling per shape at most (10)")
     add("--rounds", type=int, default=4000, help="rounds per shape at most (4000)")
     add("--budget", type=float, metavar="SECONDS", help="for everything (no limit)")
@@ -92,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _percent(text: str) -> float:
+def percent(text: str) -> float:
+    """A fraction; argparse shows the name of this function."""
     return float(text) / 100
 
 

@@ -205,7 +205,7 @@ def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise TilepassError(f"kernel {error} (module '{name}')") from error
+        raise TilepassError(f"kernel module '{name}': {error}") from error
 
 
 def _load_file(path: Path) -> ModuleType:

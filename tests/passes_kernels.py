@@ -56,6 +56,26 @@ def matmul(
         c_desc.store([row, column], accumulator.to(tl.bfloat16))
 
 
+@triton.jit
+def matmul_of_bytes(a_ptr, b_ptr, c_ptr, K):
+    """C = A B for one tile, A int8, which becomes bf16 in registers."""
+    rows, columns, depth = tl.arange(0, 128), tl.arange(0, 64), tl.arange(0, 128)
+    accumulator = tl.zeros((128, 64), dtype=tl.float32)
+    for k in range(0, K, 128):
+        a = tl.load(a_ptr + rows[:, None] * K + depth[None, :] + k)
+        b = tl.load(b_ptr + columns[None, :] * K + depth[:, None] + k)
+        accumulator = tl.dot(a.to(tl.bfloat16), b, accumulator)
+    tl.store(c_ptr + rows[:, None] * 64 + columns[None, :], accumulator)
+
+
+def compile_matmul_of_bytes() -> Any:
+    """The kernel above for Hopper."""
+    signature = {"a_ptr": "*i8", "b_ptr": "*bf16", "c_ptr": "*fp32", "K": "i32"}
+    aligned: Any = {(index,): [["tt.divisibility", 16]] for index in range(4)}
+    source = ASTSource(matmul_of_bytes, signature, attrs=aligned)
+    return triton.compile(source, target=HOPPER, options={"num_warps": 4, "num_stages": 3})
+
+
 def compile_matmul(
     *,
     flatten: bool,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from passes_kernels import HOPPER, compile_matmul
+from passes_kernels import HOPPER, compile_matmul, compile_matmul_of_bytes
 
 from tilepass.activate import Session, enabled
 from tilepass.dump.figures import kernel_figures
@@ -60,6 +60,16 @@ def test_auto_leaves_alone_what_needs_no_wait() -> None:
     assert bool(session.remarks) != REPAIRED
     _, session = compile_mxfp4("fix-dot-wait{registers=on}", shape, **fields, guard=True)
     assert not session.remarks
+
+
+def test_bytes_are_loaded_behind_the_wait() -> None:
+    stock = kernel_figures(compile_matmul_of_bytes())
+    with enabled("fix-dot-wait{registers=on}", remarks="none") as session:
+        fixed = kernel_figures(compile_matmul_of_bytes())
+    assert (stock.register_hazards == 0) == REPAIRED
+    assert fixed.register_hazards == 0
+    assert not fixed.serialized
+    assert ["ttg.local_load" in remark.message for remark in session.remarks] == [True]
 
 
 def test_operands_in_shared_memory_keep_their_code() -> None:

@@ -87,7 +87,8 @@ class FixDotWait(Pass):
     iteration's values, with the copies that Triton 3.8 makes against this (#9514) too: results are
     then a matter of timing. The wait stands in front of the first operation that computes something
     for A, behind the loads, and hands on their results, so that nothing moves ahead of it; where A
-    is loaded as it is, in front of the load. `auto` applies the rule before Triton 3.9.
+    is loaded as it is, or from bytes, in front of the load. `auto` applies the rule before Triton
+    3.9.
 
     The anchor is the end of the stage: nothing moves operations between the wait and the read any
     more. Not followed, with a remark: dots that are unfinished at the end of a block of a function

@@ -73,6 +73,35 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 
 // -----
 
+// A wait cannot hand on bytes.
+// CHECK-LABEL: tt.func @bytes
+// CHECK:         scf.for
+// CHECK-NEXT:      ttng.warp_group_dot_wait %{{.*}} {pendings = 0 : i32} : tensor<64x64xf32, #mma>
+// CHECK-NEXT:      ttg.local_load
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
+#flat = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func @bytes(%words: !ttg.memdesc<64x16xi8, #flat, #smem>, %b: !ttg.memdesc<16x64xbf16, #shared, #smem>, %n: i32) -> tensor<64x64xf32, #mma> {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+    %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
+      // expected-remark@+1 {{in front of ttg.local_load, which may write registers}}
+      %w = ttg.local_load %words : !ttg.memdesc<64x16xi8, #flat, #smem> -> tensor<64x16xi8, #a>
+      %x = arith.sitofp %w : tensor<64x16xi8, #a> to tensor<64x16xbf16, #a>
+      %d = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
+      scf.yield %d : tensor<64x64xf32, #mma>
+    }
+    %done = ttng.warp_group_dot_wait %r {pendings = 0 : i32} : tensor<64x64xf32, #mma>
+    tt.return %done : tensor<64x64xf32, #mma>
+  }
+}
+
+// -----
+
 // The loop carries what A is computed from; two dots, one wait with both accumulators.
 // CHECK-LABEL: tt.func @carried
 // CHECK:         scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[ACC0:.*]] = %{{.*}}, %[[ACC1:.*]] = %{{.*}})

@@ -8,7 +8,8 @@ it needs again.
 Followed backwards from A, tensors are moved (reshaped, split, ...) or computed, until they come out
 of a load, a dot, or the values that a loop carries. What is computed from those counts as written,
 and so does whatever A's registers come out of by moves alone: a load, or the end of an iteration
-where the loop carries A.
+where the loop carries A. A load of bytes counts as well: a wait cannot hand them on, and so has to
+stand in front.
 """
 
 from __future__ import annotations
@@ -85,6 +86,12 @@ def _is_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
+def _can_wait(value: ir.Value) -> bool:
+    """Whether a wait can hand on a tensor: Triton's lowering has no registers for bytes."""
+    element = ir.RankedTensorType(value.type).element_type
+    return isinstance(element, ir.IntegerType | ir.FloatType) and element.width in (16, 32, 64)
+
+
 def _loop_around(operation: Operation) -> Loop | None:
     parent = operation.parent
     while parent is not None:
@@ -125,8 +132,11 @@ class _Origin:
             operation = defining_operation(value)
             if operation is None:
                 waiting += self._argument(ir.BlockArgument(value), moved)
-            elif operation.name in (DOT, WAIT, *_LOADS) or is_waiting_assembly(operation):
-                self._source(value, operation if moved and operation.name in _LOADS else None)
+            elif operation.name in _LOADS:
+                first = moved or not _can_wait(value)
+                self._source(value, operation if first else None)
+            elif operation.name in (DOT, WAIT) or is_waiting_assembly(operation):
+                self._source(value, None)
             else:
                 waiting += self._computed(operation, moved)
 
@@ -190,5 +200,9 @@ def _overwrite(
     # Where an iteration ends nothing is computed that would have to stay behind a wait.
     reading = [each for each in places if each != loop.terminator]
     needed = {plain(value) for each in reading for value in _tensors_read_by(each)}
-    sources = [each for each in visible if plain(each) in needed and not state.writes(each)]
+    sources = [
+        each
+        for each in visible
+        if plain(each) in needed and _can_wait(each) and not state.writes(each)
+    ]
     return Overwrite(loop, writer, places[writer], tuple(accumulators), tuple(sources))

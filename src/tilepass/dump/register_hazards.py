@@ -2,9 +2,9 @@
 
 A wgmma whose A operand is in registers reads them until a wait covers it (PTX ISA, wgmma.mma_async:
 accessing its registers before `wgmma.wait_group` is undefined). ptxas keeps to that inside a
-straight line, but not for wgmmas that are unfinished at a loop's back edge: it gives their
-registers to whatever the next iteration computes first. Whether the result is wrong is then a
-matter of timing.
+straight line, but, up to CUDA 12.9, not for wgmmas that are unfinished at a loop's back edge: it
+gives their registers to whatever the next iteration computes first. Whether the result is wrong is
+then a matter of timing.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import importlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,38 @@ def test_off_on_off_on_disk(rewrite: Path) -> None:
             hits.clear()
     finally:
         knobs.compilation.listener = None
+
+
+def test_a_pipeline_that_changes_during_a_compilation(
+    rewrite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another thread may do it, after the key has been made and before the stages are."""
+    on, other = enabled(ON, load=[rewrite], remarks="none"), enabled(OTHER, remarks="none")
+    compiler: Any = importlib.import_module("triton.compiler.compiler")
+    original = compiler.get_cache_manager
+    changes: list[Callable[[], object]] = []
+
+    def get_cache_manager(key: str) -> Any:
+        if changes:
+            changes.pop()()
+        return original(key)
+
+    monkeypatch.setattr(compiler, "get_cache_manager", get_cache_manager)
+
+    def leave_for_other() -> None:
+        on.__exit__(None, None, None)
+        other.__enter__()
+
+    changes.append(on.__enter__)
+    assert operation_of(compile_kernel()) == "add"
+    changes.append(leave_for_other)
+    assert operation_of(compile_kernel()) == "mul"
+    changes.append(lambda: other.__exit__(None, None, None))
+    assert operation_of(compile_kernel()) == "sub"
+    assert operation_of(compile_kernel()) == "add"
+    for activation, expected in ((on, "mul"), (other, "sub")):
+        with activation:
+            assert operation_of(compile_kernel()) == expected
 
 
 def test_another_process_finds_the_right_binary(rewrite: Path) -> None:

@@ -266,8 +266,10 @@ def test_a_replaced_stage_keeps_its_start_and_end(idle: Path) -> None:
         with enabled("idle", load=[idle], observers=[recorder]):
             compile_kernel()
             if SINCE_3_9:
-                key, _ = hooked.add_stages_inspection_hook()
-                assert key.startswith("-foreign-tilepass-")
+                key, in_memory = hooked.add_stages_inspection_hook()
+                assert key == "-foreign"
+                assert in_memory.startswith("foreign")
+                assert in_memory != "foreign"
         assert hooked.add_stages_inspection_hook is foreign_hook
         reason = "'ttir' has been replaced by another hook"
         with enabled("idle@after:triton-combine"), pytest.raises(AnchorError, match=reason):

@@ -95,7 +95,9 @@ def enabled(
     remarks that go to stderr: `passed`, `missed`, `analysis`, `all`, `none`.
 
     The pipeline holds for the process, all of its threads included, and for processes that it
-    forks; for processes that start anew see `tilepass run` and the variable TILEPASS.
+    forks; for processes that start anew see `tilepass run` and the variable TILEPASS. Enter and
+    leave it while no other thread is in the first launch of a kernel: the caches on disk stay right
+    in any case, but that launch may keep the kernel in memory under the other pipeline.
 
     Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError; compiling
     raises AnchorError for a pass whose place the compilation does not have, and PassFailure.

@@ -2,13 +2,15 @@
 
 Triton has one inspection hook for the whole process. It is set, and a few of Triton's functions
 are wrapped (see `_wrappers`), while at least one pipeline is in force; afterwards everything is as
-it was. Compilations in other threads see the same pipeline.
+it was. Other threads see the same pipeline. One that changes while a kernel is compiled has no
+part in it: the passes are those of the pipeline whose key the kernel is stored under.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import importlib
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -125,10 +127,9 @@ def _install() -> None:
     _in_force = Level(plan, top.key)
     _hook = _make_hook(_in_force, _foreign_hook)
     setattr(_runtime, _HOOK, _hook)
-    if top.key.key:
-        for owner, name, value in _wrappers(top.key):
-            _patches.append(_Patch(owner, name, value, _own(owner, name)))
-            setattr(owner, name, value)
+    for owner, name, value in _wrappers(_in_force):
+        _patches.append(_Patch(owner, name, value, _own(owner, name)))
+        setattr(owner, name, value)
     workers_follow = top.key == _key_of_workers()
     if top.key.key or not workers_follow:
         _inductor = inductor.under_pipeline(top.key.key, workers_follow=workers_follow)
@@ -152,8 +153,11 @@ def _own(owner: Any, name: str) -> Any:
 
 
 def _make_hook(level: Level, foreign: Hook | None) -> Hook:
-    """The hook: called without arguments it returns the key, on every launch."""
-    plan, key = level.plan, tuple(level.key)
+    """The hook: called without arguments it returns keys, on every launch.
+
+    The compile key gets its part where it is made (`_bound_to_key`), together with the passes.
+    """
+    plan, keys = level.plan, ("", level.key.hash)
 
     def hook(
         backend: Any = None,
@@ -163,11 +167,11 @@ def _make_hook(level: Level, foreign: Hook | None) -> Hook:
         capability: Any = None,
     ) -> Any:
         if stages is None:
-            return key
+            return keys
         if foreign is not None:
             foreign(backend, stages, options, language, capability)
         # Someone may go on calling a hook whose pipeline is no longer in force.
-        if level is _in_force:
+        if level is _in_force and not _is_called_by_compile():
             instrument(plan, backend, stages, options, language)
         return None
 
@@ -177,24 +181,54 @@ def _make_hook(level: Level, foreign: Hook | None) -> Hook:
     def hook_with_foreign_key(*arguments: Any, **named: Any) -> Any:
         if not arguments and not named:
             foreign_key, foreign_hash = foreign()
-            return foreign_key + key[0], f"{foreign_hash}{key[1]}"
+            return foreign_key, f"{foreign_hash}{keys[1]}"
         return hook(*arguments, **named)
 
     return hook_with_foreign_key
 
 
-def _wrappers(key: CacheKey) -> Iterator[tuple[Any, str, Any]]:
-    """Replacements for functions of Triton that make keys without asking the hook.
+def _is_called_by_compile() -> bool:
+    """Whether the stages are made in `triton.compile`, not in a program's own way of compiling."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "add_stages":
+        frame = frame.f_back
+    # `_bound_to_key` puts a function of that name in between.
+    while frame is not None and frame.f_code.co_name == "add_stages":
+        frame = frame.f_back
+    return frame is not None and frame.f_code is _compiler_module.compile.__code__
 
-    Triton 3.6 asks it nowhere; no version does for the key of asynchronous compilations, for
-    preloaded kernels and for what autotuning has measured.
+
+def _bound_to_key(function: Callable[..., str], level: Level) -> Callable[..., str]:
+    """Makes the key of a compilation, and lets its backend carry out what the key stands for."""
+    plan, suffix = level.plan, level.key.key
+
+    def get_cache_key(source: Any, backend: Any, *arguments: Any, **named: Any) -> str:
+        original = backend.add_stages
+
+        def add_stages(stages: Any, options: Any, language: Any) -> None:
+            original(stages, options, language)
+            instrument(plan, backend, stages, options, language)
+
+        backend.add_stages = add_stages
+        return function(source, backend, *arguments, **named) + suffix
+
+    return get_cache_key
+
+
+def _wrappers(level: Level) -> Iterator[tuple[Any, str, Any]]:
+    """Replacements for functions of Triton that make keys.
+
+    Triton 3.6 asks the hook for no key; no version does for that of asynchronous compilations, of
+    preloaded kernels and of what autotuning has measured.
     """
-    if not _uses_hook(_compiler_module.compile):
-        yield (
-            _compiler_module,
-            "get_cache_key",
-            _with_suffix(_compiler_module.get_cache_key, key.key),
-        )
+    key = level.key
+    yield (
+        _compiler_module,
+        "get_cache_key",
+        _bound_to_key(_compiler_module.get_cache_key, level),
+    )
+    if not key.key:
+        return
     if not _uses_hook(_jit_module.JITFunction.run):
         yield _jit_module, "compute_cache_key", _with_entry(_jit_module.compute_cache_key, key.hash)
     yield _jit_module, "get_cache_key", _with_suffix(_jit_module.get_cache_key, key.key)

@@ -61,10 +61,12 @@ def find_overwrites(function: Operation) -> list[Overwrite]:
         return []
     unfinished = find_unfinished(function)
     writers: dict[Loop, dict[Operation, Operation]] = {}
+    graph = _Graph()
     for dot in dots:
-        for writer in _writers_of(dot):
-            loop = _loop_around(writer)
-            if loop and writer in unfinished and dot in unfinished[writer].dots:
+        for writer in _writers_of(dot, graph):
+            if writer not in unfinished or dot not in unfinished[writer].dots:
+                continue
+            if loop := _loop_around(writer):
                 place = _place(writer, dot, loop, unfinished)
                 writers.setdefault(loop, {})[writer] = place
     return [_overwrite(loop, found, unfinished) for loop, found in writers.items()]
@@ -101,17 +103,44 @@ def _loop_around(operation: Operation) -> Loop | None:
     return None
 
 
-def _writers_of(dot: Operation) -> list[Operation]:
+class _Graph:
+    """Definitions, operands and results, each asked for once: the pieces of a dot share nearly all
+    of them, and handing them out is what costs."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[ir.Value, Operation | None] = {}
+        self._tensors_read: dict[Operation, list[ir.Value]] = {}
+        self._results: dict[Operation, list[ir.Value]] = {}
+
+    def definition(self, value: ir.Value) -> Operation | None:
+        """The operation that a plain value is a result of."""
+        if value not in self._definitions:
+            self._definitions[value] = defining_operation(value)
+        return self._definitions[value]
+
+    def tensors_read_by(self, operation: Operation) -> list[ir.Value]:
+        if operation not in self._tensors_read:
+            self._tensors_read[operation] = list(map(plain, _tensors_read_by(operation)))
+        return self._tensors_read[operation]
+
+    def results(self, operation: Operation) -> list[ir.Value]:
+        if operation not in self._results:
+            self._results[operation] = list(map(plain, operation.results))
+        return self._results[operation]
+
+
+def _writers_of(dot: Operation, graph: _Graph) -> list[Operation]:
     """The operations that write registers for A of `dot`."""
-    origin = _Origin()
+    origin = _Origin(graph)
     origin.follow(dot.operands[0])
     return origin.writers()
 
 
 @dataclass
 class _Origin:
-    """What a value is computed from."""
+    """What a value is computed from. All values are plain ones."""
 
+    graph: _Graph
     ends: dict[Operation, None] = field(default_factory=dict[Operation, None])
     """Write registers that get into the value by moves alone."""
     sources: list[ir.Value] = field(default_factory=list[ir.Value])
@@ -123,13 +152,13 @@ class _Origin:
 
     def follow(self, value: ir.Value) -> None:
         """Go backwards from `value`."""
-        waiting, seen = [(value, True)], set[tuple[ir.Value, bool]]()
+        waiting, seen = [(plain(value), True)], set[tuple[ir.Value, bool]]()
         while waiting:
             value, moved = waiting.pop()
-            if (plain(value), moved) in seen:
+            if (value, moved) in seen:
                 continue
-            seen.add((plain(value), moved))
-            operation = defining_operation(value)
+            seen.add((value, moved))
+            operation = self.graph.definition(value)
             if operation is None:
                 waiting += self._argument(ir.BlockArgument(value), moved)
             elif operation.name in _LOADS:
@@ -142,13 +171,13 @@ class _Origin:
 
     def writers(self) -> list[Operation]:
         """`ends`, and what is computed from the sources."""
-        found, waiting = dict(self.ends), [plain(source) for source in self.sources]
+        found, waiting = dict(self.ends), list(self.sources)
         reached = set(waiting)
         while waiting:
             for reader in self.readers.get(waiting.pop(), ()):
                 if reader.name not in _MOVES:
                     found[reader] = None
-                new = [plain(result) for result in reader.results if plain(result) not in reached]
+                new = [each for each in self.graph.results(reader) if each not in reached]
                 reached.update(new)
                 waiting += new
         return list(found)
@@ -166,15 +195,16 @@ class _Origin:
         loop = Loop(around)
         self._source(argument, loop.terminator if moved else None)
         carried = loop.carried[argument.arg_number - 1]
-        return [(carried.initial, True), (carried.yielded, True)] if moved else []
+        arriving = [(plain(carried.initial), True), (plain(carried.yielded), True)]
+        return arriving if moved else []
 
     def _computed(self, operation: Operation, moved: bool) -> list[tuple[ir.Value, bool]]:
         moves = operation.name in _MOVES
         if moved and not moves:
             self.ends[operation] = None
-        read = _tensors_read_by(operation)
+        read = self.graph.tensors_read_by(operation)
         for each in read:
-            self.readers.setdefault(plain(each), []).append(operation)
+            self.readers.setdefault(each, []).append(operation)
         return [(each, moved and moves) for each in read]
 
 

@@ -71,10 +71,13 @@ class Access(Statement):
 
 @dataclass
 class StoreSize(Statement):
-    """A store to the array that bounds are loaded from."""
+    """A store of 0 to 3 to the array that bounds are loaded from."""
+
+    tag: str = ""
 
     def lines(self) -> Iterator[str]:
-        yield f"tt.store %sizes, {self.reads[0]} : !tt.ptr<i32>"
+        yield f"%z{self.tag} = arith.andi {self.reads[0]}, %c3 : i32"
+        yield f"tt.store %sizes, %z{self.tag} : !tt.ptr<i32>"
 
 
 @dataclass
@@ -217,7 +220,7 @@ class _Generator:
             body.append(self._inner(known))
         body += self._block(known, self._random.randrange(3), stores=0.2)
         if self._chance(0.04):
-            body.append(StoreSize([self._pick(known)]))
+            body.append(StoreSize([self._pick(known)], [], self._tag()))
         if self._chance(0.2):
             body.append(self._if(known, stores=0.9))
         body.append(

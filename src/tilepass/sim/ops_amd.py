@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tilepass.sim.ops_tt_memory import gather, pointee, scatter
+from tilepass.sim.ops_tt_memory import pointee
 from tilepass.sim.poison import elementwise
+from tilepass.sim.scattered import gather, scatter
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
 from tilepass.sim.table import Step, operation

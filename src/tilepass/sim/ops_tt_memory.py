@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 
 from tilepass.sim.elements import Element, element_of
-from tilepass.sim.poison import PartialPoison, elementwise, first_poison, require_defined
+from tilepass.sim.ops_block_pointers import block_load, block_store, is_block_pointer
+from tilepass.sim.poison import elementwise, require_defined
+from tilepass.sim.scattered import gather, scatter
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
 from tilepass.sim.table import Step, operation
 
-UNMASKED = "an element that a load leaves undefined: masked off, and no value is given for it"
-
 
 def pointee(site: Site, operand: int = 0) -> Element:
-    """The type that a pointer operand points to. Refuses pointers to blocks."""
+    """The type that a pointer operand points to."""
     text = site.operand_types[operand].of.pointee
-    if text is None or text.startswith("tensor<"):
-        raise site.refuse("pointers to blocks")
+    assert text is not None
     return element_of(text)
 
 
@@ -35,6 +34,8 @@ def add_pointer(site: Site) -> Step:
 @operation("tt.load")
 def load(site: Site) -> Step:
     """Masked-off elements are those of `other`; without one they are poison."""
+    if is_block_pointer(site.operand_types[0]):
+        return block_load(site)
     element, result = pointee(site), site.result
     (pointers,), mask, other = site.groups[0], site.optional(1), site.optional(2)
     shape = site.result_type.shape if site.result_type.form == "tensor" else None
@@ -56,28 +57,10 @@ def load(site: Site) -> Step:
     return scalar if shape is None else tensor
 
 
-def gather(frame: Frame, pointers: Any, mask: Any, other: Any, element: Element) -> Any:
-    """The elements of a tensor of pointers; the frame gives the state."""
-    state = frame[0]
-    mask = True if mask is None else require_defined(mask, "the mask of a load")
-    addresses = require_defined(pointers, "the address of a load", mask)
-    if mask is True or mask.all():
-        values = state.effects.load(state.memory, np.ravel(addresses), element)
-        return values.reshape(addresses.shape)
-    loaded = state.effects.load(state.memory, addresses[mask], element)
-    if other is None:
-        values = np.zeros(addresses.shape, element.dtype)
-        values[mask] = loaded
-        return PartialPoison(values, ~mask, UNMASKED)
-    if first_poison([other]) is not None:
-        other = require_defined(other, "the value for masked-off elements", ~mask)
-    values = np.array(np.broadcast_to(other, addresses.shape), element.dtype)
-    values[mask] = loaded
-    return values
-
-
 @operation("tt.store")
 def store(site: Site) -> Step:
+    if is_block_pointer(site.operand_types[0]):
+        return block_store(site)
     element = pointee(site)
     pointers, stored = site.operands[:2]
     mask = site.operands[2] if len(site.operands) > 2 else None
@@ -94,18 +77,6 @@ def store(site: Site) -> Step:
         scatter(frame, frame[pointers], frame[stored], chosen, element)
 
     return tensor if site.operand_types[0].form == "tensor" else scalar
-
-
-def scatter(frame: Frame, pointers: Any, stored: Any, mask: Any, element: Element) -> None:
-    """Write the elements of a tensor of pointers."""
-    state = frame[0]
-    mask = True if mask is None else require_defined(mask, "the mask of a store")
-    addresses = require_defined(pointers, "the address of a store", mask)
-    values = np.broadcast_to(require_defined(stored, "a stored value", mask), addresses.shape)
-    chosen = slice(None) if mask is True else np.ravel(mask)
-    if mask is True or mask.any():
-        flat, wanted = np.ravel(addresses)[chosen], np.ravel(values)[chosen]
-        state.effects.store(state.memory, flat, wanted, element)
 
 
 Combine = Callable[[Any, Any, Element], Any]

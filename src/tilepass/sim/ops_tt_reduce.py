@@ -154,11 +154,12 @@ def map_elementwise(site: Site) -> Step:
 def histogram(site: Site) -> Step:
     """Counts of the values 0 to n - 1; what is outside is undefined in Triton and reported."""
     bins, dtype = site.result_type.shape[0], site.element.dtype
-    operands, result = site.operands, site.result
+    source, *masks = site.operands
+    result = site.result
 
     def step(frame: Frame) -> None:
-        mask = require_defined(frame[operands[1]], "the mask") if len(operands) > 1 else True
-        values = require_defined(frame[operands[0]], "an operand of a histogram", mask)
+        mask = require_defined(frame[masks[0]], "the mask") if masks else True
+        values = require_defined(frame[source], "an operand of a histogram", mask)
         chosen: Any = values if mask is True else values[mask]
         outside = (chosen < 0) | (chosen >= bins)
         if outside.any():

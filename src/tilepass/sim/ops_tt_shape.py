@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tilepass.sim.poison import Function, Poison, movement
+from tilepass.sim.poison import (
+    Function,
+    Poison,
+    first_poison,
+    mask_of,
+    movement,
+    values_of,
+    where,
+    with_poison,
+)
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
 from tilepass.sim.table import Step, operation
@@ -117,12 +126,22 @@ def split(site: Site) -> Step:
 
 @operation("tt.gather")
 def gather(site: Site) -> Step:
+    """An index outside the source gives poison."""
     axis = site.integer("axis")
+    extent = site.operand_types[0].shape[axis]
 
     def take(source: Any, indices: Any) -> Any:
-        return np.take_along_axis(source, indices.astype(np.int64), axis)
+        if type(source) is Poison or type(indices) is Poison:
+            return first_poison([source, indices])
+        places = values_of(indices)
+        wrong = mask_of(indices) | (places < 0) | (places >= extent)
+        safe = where(wrong, 0, places).astype(np.int64)
+        wrong = wrong | np.take_along_axis(mask_of(source), safe, axis)
+        found = np.take_along_axis(values_of(source), safe, axis)
+        special = first_poison([source, indices])
+        return with_poison(found, wrong, special.cause if special else "an index outside")
 
-    return _moving(site, take)
+    return site.compute(take)
 
 
 @operation("ttg.convert_layout", "amdg.in_thread_transpose")

@@ -8,7 +8,8 @@ from typing import Any
 
 from tilepass.ir import engine
 from tilepass.sim.faults import MemoryMisuse
-from tilepass.sim.ops_tt_memory import gather, pointee
+from tilepass.sim.ops_tt_memory import pointee
+from tilepass.sim.scattered import gather
 from tilepass.sim.shared import Allocation, View
 from tilepass.sim.site import Site
 from tilepass.sim.state import POINT, Blocked, Fork, Frame, Task

@@ -150,6 +150,7 @@ def test_a_pass_that_could_not_act_says_why_the_binaries_are_identical(
         (["persistent-matmul", "--require-gpu"], "no GPU: NVML finds none"),
         (["persistant-matmul"], "did you mean"),
         (["persistent-matmul", "--b", "flaten-loops"], "flaten-loops"),
+        (["persistent-matmul", "--a", "cse"], "'cse' is a pass of Triton"),
         (["persistent-matmul", "--b", "test-round-trip{"], "pipeline: expected"),
         (["persistent-matmul", "--config", "flaten=1"], "no option 'flaten'"),
         (["persistent-matmul", "--config", "flatten"], "--config: 'flatten'"),

@@ -69,6 +69,7 @@ def test_run_passes_on_arguments_and_status(rewrite: Path, tmp_path: Path) -> No
             ["-p", "flatten-lops"],
             "error: unknown pass 'flatten-lops'; did you mean 'flatten-loops'",
         ),
+        (["-p", "cse"], "error: 'cse' is a pass of Triton"),
         (["-p", "flatten-loops{mode=maybe}"], "error: pass 'flatten-loops', option 'mode'"),
         (["-p", "flatten-loops,,"], "error: pipeline: expected a pass name"),
         (["-p", "flatten-loops", "--load", "nowhere.py"], "error: --load nowhere.py: no such file"),

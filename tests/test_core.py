@@ -24,6 +24,7 @@ from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import find_pass, load_file, source_hash
 from tilepass.core.remarks import Remark, RemarkSink
+from tilepass.passes.triton import strip_assume
 
 PASS_FILE = """
 from tilepass.core.pass_base import Anchor, Pass
@@ -135,6 +136,30 @@ def test_an_edited_file_is_a_new_pass(tmp_path: Path) -> None:
     file.write_text(PASS_FILE.format(name="edited") + "\n# changed\n")
     load_file(file)
     assert source_hash(find_pass("edited")) != first
+
+
+def test_a_file_that_replaces_a_pass_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The test replaces passes of tilepass.
+    monkeypatch.setattr("tilepass.core.registry._registered", {})
+    first, second, ours = (tmp_path / f"{name}.py" for name in ("first", "second", "ours"))
+    first.write_text(PASS_FILE.format(name="replaced"))
+    second.write_text(PASS_FILE.format(name="replaced") + "\n")
+    load_file(first)
+    load_file(first)
+    first.write_text(PASS_FILE.format(name="replaced") + "\n# edited\n")
+    load_file(first)
+    load_file(str(strip_assume.__file__))
+    assert capsys.readouterr().err == ""
+    load_file(second)
+    load_file(second)
+    assert capsys.readouterr().err == f"warning: {second}: replaces the pass 'replaced'\n"
+    load_file(first, quiet=True)
+    assert capsys.readouterr().err == ""
+    ours.write_text(PASS_FILE.format(name="strip-assume"))
+    load_file(ours)
+    assert capsys.readouterr().err == f"warning: {ours}: replaces the pass 'strip-assume'\n"
 
 
 @pytest.mark.parametrize(

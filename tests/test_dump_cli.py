@@ -179,6 +179,7 @@ def test_a_kernel_of_tilepass_is_dumped(tmp_path: Path) -> None:
     [
         (["persistent-matmull"], "no kernel 'persistent-matmull'; did you mean"),
         (["softmax", "-p", "flaten-loops"], "unknown pass 'flaten-loops'; did you mean"),
+        (["softmax", "-p", "canonicalize"], "run it on an IR file with tilepass-opt, or with "),
         (["softmax", "--target", "cuda90"], "target 'cuda90': expected cuda:NUMBER"),
         (["softmax", "--config", "blok=3"], "no option 'blok'"),
         (["softmax", "--config", "block"], "--config block: expected NAME=VALUE"),

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import tilepass
 from tilepass.ab.job import Arm
-from tilepass.core.pipeline_spec import parse_pipeline
-from tilepass.core.registry import instantiate, load_file
+from tilepass.frontends.placed import place_passes
 
 _ALWAYS_COMPILE = "TRITON_ALWAYS_COMPILE"
 
@@ -60,8 +59,5 @@ def check_pipelines(arms: Sequence[Arm], load: Sequence[str]) -> None:
 
     So that a typing error is found before anything is compiled.
     """
-    for path in load:
-        load_file(path)
     for arm in arms:
-        for item in parse_pipeline(arm.pipeline):
-            instantiate(item)
+        place_passes(arm.pipeline, load)

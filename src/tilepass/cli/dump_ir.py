@@ -143,7 +143,8 @@ def _dump_program(
     from tilepass.dump.store import DumpError
     from tilepass.frontends.placed import place_passes
 
-    place_passes(options.pipeline, options.load)
+    # What there is to say about the files, the program says.
+    place_passes(options.pipeline, options.load, quiet=True)
     environment = program_environment(
         os.environ, options.pipeline or EMPTY_PIPELINE, options.load, "missed"
     )

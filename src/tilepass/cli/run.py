@@ -67,7 +67,8 @@ def _check(pipeline: str, load: Sequence[str], remarks: str) -> None:
     from tilepass.frontends.placed import place_passes
 
     parse_remark_kinds(remarks)
-    place_passes(pipeline, load)
+    # What there is to say about the files, the program says.
+    place_passes(pipeline, load, quiet=True)
 
 
 def _parser() -> argparse.ArgumentParser:

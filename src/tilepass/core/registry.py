@@ -89,24 +89,51 @@ def instantiate(item: PipelineItem) -> Pass:
     return pass_class(build_options(pass_class, item.options))
 
 
-def load_file(path: str | Path) -> list[str]:
+def load_file(path: str | Path, *, quiet: bool = False) -> list[str]:
     """Import a Python file and return the names of the passes that it registered.
 
-    Raises TilepassError where the file cannot be read, raises, or registers no pass.
+    A pass from elsewhere that has the same name is replaced, with a warning on stderr unless
+    `quiet`. Raises TilepassError where the file cannot be read, raises, or registers no pass.
     """
     file = Path(path).resolve()
     if not file.is_file():
         raise TilepassError(f"--load {path}: no such file")
     name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+    before = dict(_registered)
     if name not in sys.modules:
-        before = set(_registered.items())
         _execute(file, name, path)
-        _of_files[name] = dict(set(_registered.items()) - before)
+        _of_files[name] = dict(set(_registered.items()) - set(before.items()))
     # An edited file that is back to an earlier text: its passes have been replaced since.
     _registered.update(_of_files[name])
     if not _of_files[name]:
         raise TilepassError(f"--load {path}: the file registers no pass (use @register)")
+    for replaced in [] if quiet else _replaced(before, _of_files[name]):
+        print(f"warning: {path}: replaces the pass '{replaced}'", file=sys.stderr)
     return sorted(_of_files[name])
+
+
+def _replaced(before: Mapping[str, type[Pass]], loaded: Mapping[str, type[Pass]]) -> list[str]:
+    """The names in `loaded` that another file's pass had; an edited file replaces its own."""
+    installed = {name: entry.module for name, entry in _entry_points().items()}
+    others = installed | _builtin_modules()
+    others |= {name: pass_class.__module__ for name, pass_class in before.items()}
+    return [
+        name
+        for name, pass_class in sorted(loaded.items())
+        if name in others and _file_of(others[name]) != _file_of(pass_class.__module__)
+    ]
+
+
+def _file_of(module: str) -> str:
+    """The file of a module that need not have been imported; its name where it has none."""
+    file: str | None = getattr(sys.modules.get(module), "__file__", None)
+    if module not in sys.modules:
+        try:
+            spec = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            return module
+        file = spec.origin if spec else None
+    return str(Path(file).resolve()) if file else module
 
 
 def source_hash(pass_class: type[Pass]) -> str:

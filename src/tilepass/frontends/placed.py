@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilepass.core.anchor import Anchor
+from tilepass.core.errors import UnknownPassError, UnsupportedVersionError
 from tilepass.core.pass_base import Pass
-from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
 from tilepass.core.registry import instantiate, load_file
 
 
@@ -24,16 +25,43 @@ class Placed:
         return f"{self.instance}@{self.anchor}"
 
 
-def place_passes(pipeline_text: str, load: Iterable[str | Path] = ()) -> tuple[Placed, ...]:
+def place_passes(
+    pipeline_text: str, load: Iterable[str | Path] = (), *, quiet: bool = False
+) -> tuple[Placed, ...]:
     """The passes of a pipeline at the anchors given there, or at their own.
 
-    `load` names Python files with passes. Imports the passes, but no compiler. Raises
-    PipelineSyntaxError, UnknownPassError, OptionError.
+    `load` names Python files with passes; `quiet` is for `load_file`. Imports the passes, but no
+    compiler. Raises PipelineSyntaxError, UnknownPassError, OptionError.
     """
     for path in load:
-        load_file(path)
+        load_file(path, quiet=quiet)
     placed: list[Placed] = []
     for item in parse_pipeline(pipeline_text):
-        instance = instantiate(item)
+        instance = _instantiate(item)
         placed.append(Placed(instance, item.anchor or instance.anchor))
     return tuple(placed)
+
+
+def _instantiate(item: PipelineItem) -> Pass:
+    try:
+        return instantiate(item)
+    except UnknownPassError as error:
+        if not _is_of_triton(item.name):
+            raise
+        raise UnknownPassError(
+            f"'{item.name}' is a pass of Triton, which a compilation runs by itself; run it on an "
+            "IR file with tilepass-opt, or with tilepass dump-ir --only-pipeline"
+        ) from error
+
+
+def _is_of_triton(name: str) -> bool:
+    """Whether the installed Triton has such a pass; loads Triton, so for error messages only."""
+    from tilepass.frontends.triton.versions import triton_version
+
+    try:
+        triton_version()
+    except UnsupportedVersionError:
+        return False
+    from tilepass.frontends.triton.builtin_passes import discover
+
+    return name in discover()

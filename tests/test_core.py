@@ -21,7 +21,7 @@ from tilepass.core.errors import (
 )
 from tilepass.core.options import build_options, describe_options
 from tilepass.core.pass_base import Pass, PassContext
-from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
 from tilepass.core.registry import find_pass, load_file, source_hash
 from tilepass.core.remarks import Remark, RemarkSink
 from tilepass.passes.triton import strip_assume
@@ -53,6 +53,18 @@ class Example(Pass):
         del module, context
 
 
+class Labelled(Pass):
+    name = "labelled"
+    anchor = Anchor.end_of("ttir")
+
+    @dataclass(frozen=True)
+    class Options:
+        label: str = ""
+
+    def run(self, module: Any, context: PassContext) -> None:
+        del module, context
+
+
 def test_pipeline_with_options_and_anchor() -> None:
     pipeline = parse_pipeline("a{x=1,y=two}, b@after:triton-pass#1,c")
     assert [item.name for item in pipeline] == ["a", "b", "c"]
@@ -64,6 +76,24 @@ def test_pipeline_with_options_and_anchor() -> None:
 def test_builtin_module_form_and_blank_separated_options() -> None:
     pipeline = parse_pipeline("builtin.module(a,b{x=1 y={2, 3} flag})")
     assert dict(pipeline.items[1].options) == {"x": "1", "y": "{2, 3}", "flag": "true"}
+
+
+def test_quoted_option_values() -> None:
+    text = """a{x="one, two" y='it}s' z="" v="1",w="\\"\\\\"}"""
+    pipeline = parse_pipeline(text)
+    expected = {"x": "one, two", "y": "it}s", "z": "", "v": "1", "w": '"\\'}
+    assert dict(pipeline.items[0].options) == expected
+    assert str(pipeline) == r"""a{x="one, two",y="it}s",z="",v=1,w="\"\\"}"""
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "'", '"', "a'b", "\\", '\\"', "{", "{a b}", "}", "a,b", "\n", "'a'", "[(]"]
+)
+def test_any_option_value_survives_being_written(value: str) -> None:
+    item = PipelineItem("a", {"x": value, "y": "1"})
+    assert dict(parse_pipeline(str(item)).items[0].options) == item.options
+    labelled = Labelled(Labelled.Options(value))
+    assert parse_pipeline(str(labelled)).items[0].options["label"] == value
 
 
 def test_empty_pipeline() -> None:
@@ -82,6 +112,10 @@ def test_empty_pipeline() -> None:
         ("builtin.module(a", "expected ',' or ')'"),
         ("a@middle:ttir", "expected start:STAGE"),
         ("a,", "expected a pass name"),
+        ('a{x="1}', "this quote is not closed"),
+        ('a{x="1"y=2}', "expected ',' or '}' after the quoted value"),
+        ("builtin.module(tt.func(a))", "'tt.func(...)': only builtin.module(...) can hold passes"),
+        ("func.func(a)", "'func.func(...)': only builtin.module(...) can hold passes"),
     ],
 )
 def test_pipeline_errors_point_at_the_place(text: str, message: str) -> None:

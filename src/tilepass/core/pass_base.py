@@ -18,6 +18,7 @@ from tilepass.core.decisions import (
     no_profile,
 )
 from tilepass.core.errors import TilepassError
+from tilepass.core.pipeline_spec import spell_value
 from tilepass.core.remarks import RemarkSink
 
 if TYPE_CHECKING:
@@ -35,16 +36,16 @@ class Target:
     warp_size: int = 32
 
     @classmethod
-    def parse(cls, text: str) -> Target:
-        """Read `cuda:90` or `hip:gfx942`. Raises TilepassError for anything else."""
+    def parse(cls, text: str, origin: str = "target") -> Target:
+        """Read `cuda:90` or `hip:gfx942`. Raises TilepassError, which names `origin`."""
         backend, _, arch = text.partition(":")
-        if backend == "cuda" and arch.isdigit():
+        if backend == "cuda" and re.fullmatch(r"[0-9]+", arch):
             return cls("cuda", int(arch), 32)
         if backend == "hip" and re.fullmatch(r"gfx\w+", arch):
             # Wavefronts are 64 lanes wide up to CDNA (gfx9), 32 on RDNA (gfx10 and later).
             return cls("hip", arch, 64 if arch.startswith("gfx9") else 32)
         raise TilepassError(
-            f"target '{text}': expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
+            f"{origin} '{text}': expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
         )
 
     def __str__(self) -> str:
@@ -129,12 +130,13 @@ class Pass(ABC):
     def __str__(self) -> str:
         """The pass in pipeline syntax, with every option spelled out."""
         options = ",".join(
-            f"{option.name.replace('_', '-')}={spell(getattr(self.options, option.name))}"
+            f"{option.name.replace('_', '-')}="
+            + spell_value(spell(getattr(self.options, option.name)))
             for option in fields(self.options)
         )
         return f"{self.name}{{{options}}}" if options else self.name
 
 
 def spell(value: object) -> str:
-    """An option value as a pipeline writes it."""
+    """An option value as text, as `build_options` reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

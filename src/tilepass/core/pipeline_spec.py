@@ -13,6 +13,8 @@ from tilepass.core.errors import AnchorError, PipelineSyntaxError
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 _ANCHOR_TEXT = re.compile(r"[\w.:#+*?-]+")
 _KEY = re.compile(r"[A-Za-z][\w-]*")
+_QUOTED = re.compile(r"""(["'])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
+_ESCAPED = re.compile(r"""\\([\\"'])""")
 _CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 
 
@@ -25,7 +27,7 @@ class PipelineItem:
     anchor: Anchor | None = None
 
     def __str__(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options.items())
+        options = ",".join(f"{key}={spell_value(text)}" for key, text in self.options.items())
         anchor = f"@{self.anchor}" if self.anchor else ""
         return self.name + (f"{{{options}}}" if options else "") + anchor
 
@@ -49,10 +51,17 @@ class Pipeline:
 def parse_pipeline(text: str) -> Pipeline:
     """Parse a pipeline. Raises PipelineSyntaxError with a caret under the offending character.
 
-    Options are separated by commas or, as MLIR does, by blanks. `builtin.module(...)` may wrap
-    the whole list.
+    Options are separated by commas or, as MLIR does, by blanks; a value may be in quotes.
+    `builtin.module(...)` may wrap the whole list.
     """
     return _Parser(text).pipeline()
+
+
+def spell_value(text: str) -> str:
+    """An option value as a pipeline writes it: in quotes where it would not be read as it is."""
+    if _Parser(f"{text}}}").reads_bare(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def is_pass_name(text: object) -> bool:
@@ -85,8 +94,15 @@ class _Parser:
 
     def _element(self) -> list[PipelineItem]:
         self._blanks()
+        start = self.at
         name = self._match(_NAME, "a pass name")
-        if name == "builtin.module" and self._peek() == "(":
+        if self._peek() == "(":
+            if name != "builtin.module":
+                self.at = start
+                raise self._error(
+                    f"'{name}(...)': only builtin.module(...) can hold passes; every pass runs on "
+                    "the whole module"
+                )
             self.at += 1
             nested = self._items(end=")")
             self._take(")", "')'")
@@ -123,7 +139,30 @@ class _Parser:
 
     def _value(self) -> str:
         self.at += 1
-        start, closing = self.at, list[str]()
+        if self._peek() in ('"', "'"):
+            return self._quoted()
+        start = self.at
+        self._skip_bare()
+        if self.at == start:
+            raise self._error("expected a value after '='")
+        return self.text[start : self.at]
+
+    def _quoted(self) -> str:
+        quoted = _QUOTED.match(self.text, self.at)
+        if quoted is None:
+            raise self._error("this quote is not closed")
+        self.at = quoted.end()
+        if self._peek() not in (",", "}") and not self._peek().isspace():
+            raise self._error("expected ',' or '}' after the quoted value")
+        return _ESCAPED.sub(r"\1", quoted[2])
+
+    def reads_bare(self, value: str) -> bool:
+        """Whether `value`, with which the text begins, would be read whole without quotes."""
+        self._skip_bare()
+        return bool(value) and value[0] not in "\"'" and self.at == len(value)
+
+    def _skip_bare(self) -> None:
+        closing = list[str]()
         while self.at < len(self.text):
             character = self.text[self.at]
             if closing and character == closing[-1]:
@@ -133,9 +172,6 @@ class _Parser:
             elif not closing and (character in ",}" or character.isspace()):
                 break
             self.at += 1
-        if self.at == start:
-            raise self._error("expected a value after '='")
-        return self.text[start : self.at]
 
     def _peek(self) -> str:
         return self.text[self.at : self.at + 1]

@@ -108,6 +108,24 @@ def test_errors_in_the_environment_end_the_program() -> None:
         assert result.returncode == 2
 
 
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_a_program_whose_streams_are_closed(closed: str, rewrite: Path, tmp_path: Path) -> None:
+    """A pipeline that is in error ends it all the same; remarks do not go elsewhere."""
+    program = (
+        "from frontend_support import compile_kernel, operation_of\n"
+        f"open({str(tmp_path / 'result')!r}, 'w').write(operation_of(compile_kernel()))\n"
+    )
+    closing = "".join(f" {number}>&-" for number in closed.split())
+    for pipeline, status in (("flatten-lops", 2), ("rewrite-add", 0)):
+        environment = with_pipeline(pipeline, rewrite, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+        environment["TILEPASS_REMARKS"] = "all"
+        command = ["sh", "-c", f'exec "$@"{closing}', "sh", sys.executable, "-c", program]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert result.returncode == status
+        assert result.stdout == ""
+    assert (tmp_path / "result").read_text() == "mul"
+
+
 def test_errors_while_compiling_have_no_traceback(tmp_path: Path) -> None:
     idle = write_pass(tmp_path, "idle", "pass")
     program = "from frontend_support import compile_kernel\ncompile_kernel()"

@@ -66,13 +66,17 @@ def _observers() -> list[StageObserver]:
 
 
 def _stop(error: Exception) -> None:
-    if not _is_expected(error):
-        sys.excepthook(type(error), error, error.__traceback__)
-    print(f"error: {PIPELINE}: {error}", file=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    # SystemExit would end one thread alone, and a bare `except` would swallow it.
-    os._exit(_FAILURE)
+    """Say what is wrong, as far as the streams are there, and end the process."""
+    try:
+        if not _is_expected(error):
+            sys.excepthook(type(error), error, error.__traceback__)
+        if sys.stderr:
+            print(f"error: {PIPELINE}: {error}", file=sys.stderr)
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    finally:
+        # SystemExit would end one thread alone, and a bare `except` would swallow it.
+        os._exit(_FAILURE)
 
 
 def _is_expected(error: BaseException) -> bool:

@@ -38,7 +38,9 @@ class Session:
         text = remark.format()
         if remark.kind in self.shown and text not in self._printed:
             self._printed.add(text)
-            print(text, file=sys.stderr)
+            # Without a stderr `print` would take stdout.
+            if sys.stderr:
+                print(text, file=sys.stderr)
 
 
 class Activation(ContextDecorator):

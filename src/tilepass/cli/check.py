@@ -90,8 +90,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="tilepass check",
         description="Execute a kernel of source TTIR, TTIR or TTGIR on the CPU for random "
         "arguments. Alone: report undefined behaviour, accesses out of bounds, reads of memory "
-        "that nobody wrote, and what can go wrong with barriers and asynchronous copies, in whatever "
-        "order they complete. Against another file: also compare every array, bit by bit.",
+        "that nobody wrote, and what can go wrong with barriers and asynchronous copies in any "
+        "order. Against another file: also compare every array, bit by bit.",
         epilog="Exit status: 0 nothing found, 1 something found, 2 operations that cannot be "
         "simulated. SHAPES: 64 gives every integer parameter the value 64 and every array 64 x 64 "
         "elements and a margin; 64,K=100,a_ptr=128x100 sets some by name.",

@@ -43,7 +43,7 @@ def check_protocol(
     """
     program = ProtocolProgram(module, kernel, text, file)
     parsed = [parse_shapes(each) if isinstance(each, str) else each for each in shapes]
-    problems = [problem for each in parsed for problem in problems_of(each, grid)]
+    problems = [problem for each in parsed for problem in problems_of(program, each, grid)]
     outcome = check(program, problems or default_problems(program, grid), seeds)
     if outcome.findings:
         raise ProtocolError(outcome.findings)
@@ -52,4 +52,8 @@ def check_protocol(
 
 def _said(outcome: Outcome) -> str:
     every = f", every schedule of {outcome.exhausted} of them" if outcome.exhausted else ""
-    return f"{outcome.schedules} schedules of {outcome.problems} problems{every}"
+    return f"{outcome.schedules} schedules of {_counted(outcome.problems)}{every}"
+
+
+def _counted(problems: int) -> str:
+    return "1 problem" if problems == 1 else f"{problems} problems"

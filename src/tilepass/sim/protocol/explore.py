@@ -12,7 +12,7 @@ entered again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilepass.sim.protocol.events import Event, Kind, Recording
 
@@ -45,6 +45,10 @@ class _Barrier:
     pending: int = 0
     bytes: int = 0
     phase: int = 0
+    landed: int = 0
+    """The phase that has to end for the last copy so far to count as complete."""
+    seen: int = 0
+    """The last phase that a wait saw ended."""
 
     def end_phase(self) -> None:
         if not self.pending and not self.bytes:
@@ -52,7 +56,7 @@ class _Barrier:
             self.phase += 1
 
     def key(self) -> tuple[object, ...]:
-        return self.valid, self.pending, self.bytes, self.phase
+        return self.valid, self.pending, self.bytes, self.phase, self.landed, self.seen
 
 
 @dataclass
@@ -67,7 +71,7 @@ class _State:
     queues: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
 
     def copy(self) -> _State:
-        barriers = [_Barrier(b.valid, b.count, b.pending, b.bytes, b.phase) for b in self.barriers]
+        barriers = [replace(barrier) for barrier in self.barriers]
         queues = [[list(queue) for queue in thread] for thread in self.queues]
         return _State(
             list(self.positions), list(self.started), barriers, list(self.written),
@@ -283,6 +287,7 @@ class _Search:
             barrier.valid = False
         elif event.kind is Kind.WAIT:
             self._observe((thread, position, -1), barrier.phase, f"{event.place} sees")
+            barrier.seen = barrier.phase
         else:
             count = 1 if event.kind is Kind.EXPECT else event.amount
             if count > barrier.pending:
@@ -296,6 +301,7 @@ class _Search:
         event = self._threads[landing[0]][landing[1]]
         barrier = self._valid(state, event)
         barrier.bytes -= event.amount
+        barrier.landed = barrier.phase + 1
         barrier.end_phase()
 
     def _conclude(self, state: _State) -> None:
@@ -311,3 +317,5 @@ class _Search:
         for barrier in state.barriers:
             if barrier.valid and (barrier.pending != barrier.count or barrier.bytes):
                 raise Manifest("work left pending: a barrier within a phase")
+            if barrier.valid and barrier.landed > barrier.seen:
+                raise Manifest("work left pending: a copy that nobody waits for")

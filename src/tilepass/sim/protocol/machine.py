@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from tilepass.sim.protocol.barrier import Barrier
 from tilepass.sim.protocol.clocks import Clock, join
 from tilepass.sim.protocol.events import STOPS, Event, Kind, Recording
-from tilepass.sim.protocol.findings import ProtocolFault, Stuck, WorkPending, WrongBytes
+from tilepass.sim.protocol.findings import (
+    ParityAliasing,
+    ProtocolFault,
+    Stuck,
+    WorkPending,
+    WrongBytes,
+)
 from tilepass.sim.protocol.memory import Access, SharedMemory, finish
 
 COPIES = -1
@@ -255,10 +261,28 @@ class Machine:
             if self.started[index] and (event := self.next_event(index)) is not None
         ]
         on_barriers = [event for _, event in waiting if event.kind is Kind.WAIT]
-        fault = self._wrong_bytes(on_barriers) or Stuck("all partitions wait", on_barriers[0])
+        fault = (
+            self._missed(waiting)
+            or self._wrong_bytes(on_barriers)
+            or Stuck("all partitions wait", on_barriers[0])
+        )
         for index, event in waiting:
             fault.note(f"{self.threads[index].name} waits {self._reason(event)}")
         return fault
+
+    def _missed(self, waiting: Sequence[tuple[int, Event]]) -> ProtocolFault | None:
+        for thread, event in waiting:
+            if event.kind is not Kind.WAIT:
+                continue
+            barrier = self._barrier(event)
+            seen = self.clocks[thread][barrier.number] - barrier.base
+            if barrier.phase >= 2 and seen < barrier.phase - 1:
+                return ParityAliasing(
+                    f"this wait has missed phase {barrier.phase - 2} of {barrier.region}, which "
+                    "has the same parity as the one under way, and all partitions wait",
+                    event,
+                )
+        return None
 
     def _wrong_bytes(self, waits: Sequence[Event]) -> ProtocolFault | None:
         for event in waits:

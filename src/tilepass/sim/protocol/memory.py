@@ -49,7 +49,7 @@ class SharedMemory:
             if write is None or write.event.kind in (Kind.ALLOCATE, Kind.FREE):
                 raise self._unwritten(cell, write, event)
             if not write.over_for(clock):
-                raise self._race(cell, access, "reads", write, "is being written by")
+                raise self._race(cell, access, "reads", write, "written")
             if write.event.kind is Kind.WRITE and event.kind in _ASYNCHRONOUS_READS:
                 self._require_fence(cell, write, event, clock)
             self._reads[cell][thread, event.kind] = access
@@ -60,10 +60,10 @@ class SharedMemory:
         for cell in event.cells:
             for read in self._reads[cell].values():
                 if not read.over_for(clock):
-                    raise self._race(cell, access, _verb(event), read, "may still be read by")
+                    raise self._race(cell, access, _verb(event), read, "read")
             write = self._written[cell]
             if write is not None and not write.over_for(clock):
-                raise self._race(cell, access, _verb(event), write, "is being written by")
+                raise self._race(cell, access, _verb(event), write, "written")
             if (
                 write is not None
                 and write.event.kind is Kind.FREE
@@ -91,8 +91,13 @@ class SharedMemory:
                 event,
             )
 
-    def _race(self, cell: int, access: Access, verb: str, other: Access, state: str) -> Race:
-        return Race(f"{verb} {self._regions[cell]}, which {state} {other}", access.event)
+    def _race(self, cell: int, access: Access, verb: str, other: Access, done: str) -> Race:
+        """`done` is what the other access does, as a participle."""
+        region = self._regions[cell]
+        if other.time is None:
+            return Race(f"{verb} {region}, which may still be {done} by {other}", access.event)
+        return Race(f"{verb} {region}, and nothing orders that with {other}, by which it is "
+                    f"{done}", access.event)  # fmt: skip
 
     def _unwritten(self, cell: int, write: Access | None, event: Event) -> Unwritten:
         if write is not None and write.event.kind is Kind.FREE:

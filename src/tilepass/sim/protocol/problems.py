@@ -42,18 +42,21 @@ def default_problems(program: Program, grid: Sequence[int] | None) -> list[Probl
     else:
         choose = random.Random(0)
         free = [parameter.name for parameter in program.parameters if _is_integer(parameter)]
-        shapes = [Shapes(size) for size in _SIZES]
+        shapes = [Shapes(size) for size in _SIZES if free or size == _SIZES[0]]
         shapes += [
             Shapes(choose.choice(_SIZES), {name: choose.choice(_SIZES) for name in free})
-            for _ in range(_MIXED)
+            for _ in range(_MIXED if free else 0)
         ]
-    return [problem for each in shapes for problem in problems_of(each, grid)]
+    return [problem for each in shapes for problem in problems_of(program, each, grid)]
 
 
-def problems_of(shapes: Shapes, grid: Sequence[int] | None) -> list[Problem]:
-    """The only program of a grid and the second of two; of a given grid the first and last."""
+def problems_of(program: Program, shapes: Shapes, grid: Sequence[int] | None) -> list[Problem]:
+    """The only program of a grid and, if the kernel asks which it is, the second of two; of a given
+    grid the first and last."""
     if grid is None:
-        return [Problem(shapes), Problem(shapes, (1, 0, 0), (2, 1, 1))]
+        names = engine.operation_names(program.module)
+        others = [Problem(shapes, (1, 0, 0), (2, 1, 1))] if "tt.get_program_id" in names else []
+        return [Problem(shapes), *others]
     x, y, z = (*grid, 1, 1, 1)[:3]
     places = dict.fromkeys([(0, 0, 0), (x - 1, y - 1, z - 1)])
     return [Problem(shapes, place, (x, y, z)) for place in places]

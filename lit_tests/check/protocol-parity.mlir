@@ -1,0 +1,42 @@
+// RUN: not tilepass check %s 2>&1 | %filecheck %s
+
+// Nothing holds the producer back until the consumer has seen the first tile: when it looks, the
+// second phase may have ended too, and the parity is that of a phase that has not.
+
+// CHECK: error: ttng.wait_barrier: parity aliasing: this wait has missed phase 0 of %full, which has the same parity as the one under way, and all partitions wait
+
+#barrier = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+!mbar = !ttg.memdesc<1xi64, #barrier, #smem, mutable>
+!buffer = !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+!tile = tensor<64x64xf16, #blocked>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel() {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %tile = arith.constant dense<0.0> : !tile
+    %tiles = ttg.local_alloc : () -> !buffer
+    %full = ttg.local_alloc : () -> !mbar
+    %empty = ttg.local_alloc : () -> !mbar
+    ttng.init_barrier %full, 1 : !mbar
+    ttng.init_barrier %empty, 1 : !mbar
+    ttg.warp_specialize(%tiles, %full, %empty)
+    default {
+      ttng.wait_barrier %full, %zero : !mbar
+      ttng.wait_barrier %full, %one : !mbar
+      ttg.warp_yield
+    }
+    partition0(%to: !buffer, %filled: !mbar, %free: !mbar) num_warps(4) {
+      %zero_p = arith.constant 0 : i32
+      %one_p = arith.constant 1 : i32
+      %some = arith.constant dense<0.0> : !tile
+
+      ttng.arrive_barrier %filled, 1 : !mbar
+      ttng.arrive_barrier %filled, 1 : !mbar
+      ttg.warp_return
+    } : (!buffer, !mbar, !mbar) -> ()
+    tt.return
+  }
+}

@@ -17,7 +17,8 @@ Run a program in which Triton compiles with a pipeline of passes. The program ne
 Python processes that it starts are included. Its exit status is passed through.
 
 The pipeline reaches the processes by environment variables, which work without this command too
-where tilepass is installed (and only there in processes that ignore PYTHONPATH, as `python -I`):
+where tilepass is installed (and only there in processes that ignore PYTHONPATH, as `python -I`; in
+none that starts without its `site` module, as `python -S`):
   TILEPASS          the pipeline
   TILEPASS_LOAD     files with passes, separated like PATH
   TILEPASS_REMARKS  the kinds of remarks that go to stderr

@@ -15,6 +15,7 @@ from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Anchor, Pass, PassContext
 from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.layouts import TensorDescSpellingError
 
@@ -179,7 +180,7 @@ def test_truncated_text_is_an_error() -> None:
 
 def test_the_other_descriptor_spelling_is_explained() -> None:
     spellings = ("!tt.tensordesc<tensor<8x16xf16>>", "!tt.tensordesc<8x16xf16>")
-    wrong = spellings[bridge.triton_version() < (3, 8)]
+    wrong = spellings[triton_version().version < (3, 8)]
     with pytest.raises(TensorDescSpellingError, match=r"the installed Triton .* wants"):
         bridge.load(FUNCTION.replace("!tt.ptr<i32>) {", f"!tt.ptr<i32>, %d: {wrong}) {{"), "f")
 

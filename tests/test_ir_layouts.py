@@ -11,6 +11,7 @@ from corpus.entries import Entry, all_entries
 
 from tilepass.core.errors import ParseError
 from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.layouts import (
     Blocked,
@@ -59,7 +60,7 @@ def test_texts_come_back(entry: Entry) -> None:
             view = parse_type(text)
             seen.add(type(view))
             shown = (
-                view.spell(bridge.triton_version()) if isinstance(view, TensorDescType) else view
+                view.spell(triton_version().version) if isinstance(view, TensorDescType) else view
             )
             assert str(shown) == text
     assert TensorType in seen

@@ -13,10 +13,10 @@ from tilepass.activate import enabled
 from tilepass.core.errors import PassFailure
 from tilepass.dump.ptxas import run_ptxas
 from tilepass.dump.tools import find_tools
-from tilepass.frontends.triton.bridge import triton_version
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.kernels.mxfp4_matmul_triton import WORKLOAD as MXFP4
 
-REPAIRED = triton_version() >= (3, 9)
+REPAIRED = triton_version().version >= (3, 9)
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_fix_dot_wait_ends_serialization() -> None:
     with enabled("fix-dot-wait", remarks="none") as session:
         fixed = MXFP4.compile(config, HOPPER)
     assert not serialized(fixed)
-    if triton_version() < (3, 7):
+    if triton_version().version < (3, 7):
         assert serialized(stock)
     assert (stock.asm["ptx"] != fixed.asm["ptx"]) == bool(session.remarks) == serialized(stock)
 

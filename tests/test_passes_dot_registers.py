@@ -10,11 +10,11 @@ from passes_kernels import HOPPER, compile_matmul, compile_matmul_of_bytes
 
 from tilepass.activate import Session, enabled
 from tilepass.dump.figures import kernel_figures
-from tilepass.frontends.triton.bridge import triton_version
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Shape
 
-REPAIRED = triton_version() >= (3, 9)
+REPAIRED = triton_version().version >= (3, 9)
 """Its ptxas keeps registers that are in flight over a back edge."""
 CASES: list[tuple[Shape, dict[str, Any]]] = [
     ((16, 8192, 8192), {"occupancy": 2, "split_k": 1}),

@@ -21,12 +21,12 @@ from tilepass.analysis.loop_fusion import (
     trip_count_obstacle,
 )
 from tilepass.analysis.nest_facts import Obstacle, match_nest
-from tilepass.core.pass_base import CompilerVersion
 from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.loops import outermost_loops
 
-COMPILER = CompilerVersion("triton", bridge.triton_version())
+COMPILER = triton_version()
 LIBTRITON: Any = libtriton
 NEST = """
 tt.func @nest(%in: !tt.ptr<i32>, %out: !tt.ptr<i32>, %tiles: i32, %lower: i32, %upper: i32) {{

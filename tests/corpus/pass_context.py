@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilepass.core.pass_base import CompilerVersion, Pass, PassContext, Target
+from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
-from tilepass.frontends.triton.bridge import triton_version
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.engine import location_of
 
-COMPILER = CompilerVersion("triton", triton_version())
+COMPILER = triton_version()
 
 
 def make_context(a_pass: Pass) -> PassContext:

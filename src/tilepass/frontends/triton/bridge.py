@@ -23,7 +23,6 @@ from tilepass.frontends.triton.modules import (
     new_context,
     operation_names,
     parse,
-    triton_version,
 )
 from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
@@ -44,7 +43,6 @@ __all__ = [
     "parse_diagnostics",
     "run_passes",
     "to_engine",
-    "triton_version",
 ]
 
 MakeContext = Callable[[Pass], PassContext]

@@ -10,8 +10,8 @@ from triton._C import libtriton
 
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
-from tilepass.frontends.triton import versions
 from tilepass.frontends.triton.capture import capture_diagnostics
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.memory_file import MemoryFile
 from tilepass.ir.quoting import in_quotes
 from tilepass.ir.types import TensorDescSpellingError, check_spelling
@@ -40,11 +40,6 @@ class TritonModule(Protocol):
     def str_nodebug(self) -> str: ...
     def verify(self) -> bool: ...
     def walk(self, visit: Callable[[TritonOperation], None]) -> None: ...
-
-
-def triton_version() -> tuple[int, ...]:
-    """The installed Triton's version, e.g. (3, 6, 0)."""
-    return versions.triton_version().version
 
 
 def new_context() -> Any:
@@ -130,7 +125,7 @@ def operation_names(module: TritonModule) -> set[str]:
 
 def _with_spelling_note(message: str, text: str) -> ParseError:
     try:
-        check_spelling(text, triton_version())
+        check_spelling(text, triton_version().version)
     except TensorDescSpellingError as error:
         return TensorDescSpellingError(f"{message}\nnote: {error}")
     return ParseError(message)

@@ -13,9 +13,10 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
+from tilepass.frontends.triton.targets import gpu_target
 from tilepass.kernels import get_workload, workload_names
 from tilepass.kernels._workload import Shape
 
@@ -42,7 +43,7 @@ def emit(name: str, shape: str | None, settings: str, target: str, stage: str) -
     workload = get_workload(name)
     sizes = parse_shape(shape) if shape else workload.default_shapes[0]
     config = workload.config_from(sizes, parse_settings(settings))
-    compiled = workload.compile(config, parse_target(target))
+    compiled = workload.compile(config, gpu_target(Target.parse(target, "--target")))
     text = compiled.asm.get(stage)
     if not isinstance(text, str):
         known = ", ".join(key for key, value in compiled.asm.items() if isinstance(value, str))
@@ -66,18 +67,6 @@ def parse_settings(text: str) -> Mapping[str, str]:
             raise TilepassError(f"option '{part}' is not of the form name=value")
         settings[key] = value
     return settings
-
-
-def parse_target(text: str) -> Any:
-    """`cuda:90` or `hip:gfx942` as Triton's GPUTarget. Raises TilepassError."""
-    from triton.backends.compiler import GPUTarget
-
-    backend, _, architecture = text.partition(":")
-    if backend == "cuda" and architecture.isdecimal():
-        return GPUTarget("cuda", int(architecture), 32)
-    if backend == "hip" and architecture:
-        return GPUTarget("hip", architecture, 64)
-    raise TilepassError(f"target '{text}' is neither cuda:CAPABILITY nor hip:ARCHITECTURE")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,15 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     secret.write_bytes(b"// ok\n// caf\xe9\n")
     with pytest.raises(TilepassError, match=r"latin1\.mlir:2: not MLIR text"):
         read_source(str(secret))
+    secret.write_bytes(b"\xef\xbb\xbf//\n\xe9\n")
+    with pytest.raises(TilepassError, match=r"latin1\.mlir:2: not MLIR text"):
+        read_source(str(secret))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    file = tmp_path / "marked.mlir"
+    file.write_text("module {}\n", encoding="utf-8-sig")
+    assert read_source(str(file)).text == "module {}\n"
 
 
 @pytest.mark.parametrize(
@@ -75,5 +84,7 @@ def test_the_target_of_a_module_is_found_outside_comments() -> None:
     text = '// ttg.target = "cuda:80"\nmodule attributes {ttg.target = "cuda:90"} {}\n'
     assert target_of_module(Part("f.mlir", text)) == Target("cuda", 90)
     wrong = Part("f.mlir", text.replace("cuda:90", "cuda:x"), first_line=11)
-    with pytest.raises(TilepassError, match=r"^f\.mlir:12: ttg\.target cuda:x: expected cuda:NUM"):
+    with pytest.raises(
+        TilepassError, match=r"^f\.mlir:12: ttg\.target 'cuda:x': expected cuda:NUM"
+    ):
         target_of_module(wrong)

@@ -12,6 +12,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
+from tilepass.core.pass_base import Target
+from tilepass.frontends.triton.targets import gpu_target
+
 SHARED_BYTES = 1 << 30
 """What the driver says a CTA may have: whether a kernel fits is for the figures to tell."""
 
@@ -83,7 +86,7 @@ class _Driver:
         return 0
 
     def get_current_target(self) -> Any:
-        return importlib.import_module("triton.backends.compiler").GPUTarget("cuda", self._arch, 32)
+        return gpu_target(Target("cuda", self._arch))
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """An autotuner's candidates all take as long here: it keeps the first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,9 @@ from tilepass.ab.job import Job
 from tilepass.ab.kernel_log import KernelLog, kernel_fact
 from tilepass.ab.subjects import OwnSubject, Subject
 from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
 from tilepass.dump.figures import KernelFigures, kernel_figures
+from tilepass.frontends.triton.targets import gpu_target
 
 
 def compile_points(job: Job, subject: Subject, arch: int, emit: Callable[[Event], None]) -> None:
@@ -84,7 +85,7 @@ class _Compiler:
     def _kernels(self, index: int, config: Any) -> tuple[KernelFact, ...]:
         point, subject = self._job.points[index], self._subject
         if isinstance(subject, OwnSubject):
-            compiled = subject.workload.compile(config, _gpu_target(self._arch))
+            compiled = subject.workload.compile(config, gpu_target(Target("cuda", self._arch)))
             return (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
         inputs = subject.make_inputs(point.shape, self._job.seed(index), config, device="cpu")
         launcher = subject.launcher(inputs, config)
@@ -93,7 +94,3 @@ class _Compiler:
         if not launched:
             raise TilepassError("the function launched no Triton kernel")
         return tuple(launched.values())
-
-
-def _gpu_target(arch: int) -> Any:
-    return importlib.import_module("triton.backends.compiler").GPUTarget("cuda", arch, 32)

@@ -115,7 +115,7 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
 
     recorder = Recorder(recorder_options, compiler=str(triton_version()), pipeline=options.pipeline)
     passes = (options.pipeline, options.load, recorder)
-    target = Target.parse(options.target) if options.target else None
+    target = Target.parse(options.target, "--target") if options.target else None
     settings = dict(map(_setting, options.config))
     try:
         if options.only_pipeline:

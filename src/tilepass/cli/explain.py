@@ -13,13 +13,13 @@ def main(arguments: Sequence[str]) -> int:
     """Print the account. Raises TilepassError."""
     own, after = _split(list(arguments))
     options = _parser().parse_intermixed_args(own)
+    from tilepass.core.pass_base import Target
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
-    from tilepass.opt.options import parse_target
 
     for file in options.load:
         load_file(file)
-    target = parse_target(options.target) if options.target else None
+    target = Target.parse(options.target, "--target") if options.target else None
     suffix = Path(options.what).suffix
     if options.what == "-" or suffix in subjects.IR_SUFFIXES:
         if options.arguments or after:

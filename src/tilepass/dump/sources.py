@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
@@ -18,9 +17,11 @@ from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder
 from tilepass.frontends.placed import Placed, place_passes
+from tilepass.frontends.triton.targets import gpu_target, target_of
+from tilepass.opt.contexts import target_of_module
+from tilepass.opt.source import Part, read_source
 
 IR_SUFFIXES = (".ttir", ".ttgir")
-_TARGET = re.compile(r'ttg\.target"? = "([^"]+)"')
 
 
 def compile_workload(
@@ -40,7 +41,7 @@ def compile_workload(
     workload = get_workload(name)
     config = workload.configure(workload.default_config, settings)
     with _compiling(name), enabled(pipeline, observers=[recorder], load=load):
-        workload.compile(config, _gpu_target(target))
+        workload.compile(config, gpu_target(target))
 
 
 def default_target() -> Target:
@@ -51,7 +52,7 @@ def default_target() -> Target:
     except RuntimeError:
         print("no GPU here: compiling for cuda:90 (see --target)", file=sys.stderr)
         return Target("cuda", 90)
-    return Target(found.backend, found.arch, found.warp_size)
+    return target_of(found)
 
 
 def compile_file(
@@ -70,32 +71,27 @@ def compile_file(
     """
     from tilepass.frontends.triton import bridge
 
-    text = _read(path)
+    source = _read(path)
     stage = path.suffix.removeprefix(".")
-    module = bridge.load(text, str(path))
+    module = bridge.load(source.text, source.file)
     if not _entry(module):
         raise TilepassError(f"{path}: there is no kernel in it (a public tt.func)")
-    target = target or _target_of(text, path)
+    target = target or _target_of(source)
     options = _compile_options(target, settings)
     first, rest = _split(place_passes(pipeline, load), stage)
     if first:
         module = _run_first(module, first, target, stage, recorder)
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
-        source = Path(folder, path.name)
-        source.write_text(module.str(), encoding="utf-8")
+        copy = Path(folder, path.name)
+        copy.write_text(module.str(), encoding="utf-8")
         with _compiling(str(path)), enabled(",".join(map(str, rest)), observers=[recorder]):
-            _triton().compile(str(source), target=_gpu_target(target), options=options)
+            _triton().compile(str(copy), target=gpu_target(target), options=options)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> Part:
     if path.suffix not in IR_SUFFIXES:
         raise TilepassError(f"{path}: expected a file named {' or '.join(IR_SUFFIXES)}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise TilepassError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise TilepassError(f"cannot read {path}: {error}") from error
+    return read_source(str(path))
 
 
 def _entry(module: Any) -> str:
@@ -103,21 +99,18 @@ def _entry(module: Any) -> str:
     return module.get_entry_func_name()
 
 
-def _target_of(text: str, path: Path) -> Target:
-    found = _TARGET.search(text)
+def _target_of(source: Part) -> Target:
+    found = target_of_module(source)
     if found is None:
-        raise TilepassError(f"{path}: the module names no target: give --target (cuda:90)")
-    try:
-        return Target.parse(found[1])
-    except TilepassError as error:
-        raise TilepassError(f"{path}: {error}") from error
+        raise TilepassError(f"{source.file}: the module names no target: give --target (cuda:90)")
+    return found
 
 
 def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:
     """Compile options from text, of the types of their defaults. Raises TilepassError."""
     compiler: Any = importlib.import_module("triton.compiler.compiler")
     try:
-        parsed: Any = compiler.make_backend(_gpu_target(target)).parse_options({})
+        parsed: Any = compiler.make_backend(gpu_target(target)).parse_options({})
     except (ValueError, AssertionError) as error:
         raise TilepassError(f"Triton cannot compile for {target}: {error}") from error
     defaults: dict[str, Any] = parsed.__dict__
@@ -197,8 +190,3 @@ def _compiling(what: str) -> Generator[None]:
 
 def _triton() -> Any:
     return importlib.import_module("triton")
-
-
-def _gpu_target(target: Target) -> Any:
-    compiler: Any = importlib.import_module("triton.backends.compiler")
-    return compiler.GPUTarget(target.backend, target.arch, target.warp_size)

@@ -8,9 +8,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, Target
@@ -47,14 +45,13 @@ def explain_kernel(
     name: str, pipeline: str, target: Target | None, options: Mapping[str, str]
 ) -> Account:
     """Compile a kernel of tilepass; `options` are fields of its configuration."""
+    from tilepass.frontends.triton.targets import gpu_target
     from tilepass.kernels import get_workload
 
-    compiler: Any = import_module("triton.backends.compiler")
     workload = get_workload(name)
-    goal = target or _DEFAULT_TARGET
     config = workload.config_from(workload.default_shapes[0], options)
     with _enabled(pipeline) as account, _fresh_cache():
-        workload.compile(config, compiler.GPUTarget(goal.backend, goal.arch, goal.warp_size))
+        workload.compile(config, gpu_target(target or _DEFAULT_TARGET))
     return account
 
 

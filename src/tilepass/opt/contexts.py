@@ -7,7 +7,6 @@ import re
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
-from tilepass.opt.options import parse_target
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Work, without_comments
@@ -30,7 +29,7 @@ def target_of_module(part: Part) -> Target | None:
     if match is None:
         return None
     line = part.first_line + code.count("\n", 0, match.start())
-    return parse_target(match[1], f"{part.file}:{line}: ttg.target")
+    return Target.parse(match[1], f"{part.file}:{line}: ttg.target")
 
 
 def _locate(where: object) -> SourceLocation | None:

@@ -92,7 +92,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
     return OptOptions(
         file=known.file,
         pipeline=Pipeline(tuple(passes)) if passes else parse_pipeline(known.pipeline),
-        target=parse_target(known.target) if known.target else None,
+        target=Target.parse(known.target, "--target") if known.target else None,
         output=known.output,
         load=tuple(known.load),
         emit=known.emit,
@@ -104,19 +104,6 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         flags_known=_flag_names(parser) if passes else (),
         ir_printing=_ir_printing(known),
         remarks=_remark_filter(known),
-    )
-
-
-def parse_target(text: str, origin: str = "--target") -> Target:
-    """`cuda:90` or `hip:gfx942`. Raises TilepassError, which names `origin`."""
-    backend, _, arch = text.partition(":")
-    if backend == "cuda" and arch.isdigit():
-        return Target("cuda", int(arch), 32)
-    if backend == "hip" and re.fullmatch(r"gfx\w+", arch):
-        # Wavefronts are 64 lanes wide up to CDNA (gfx9), 32 on RDNA (gfx10 and later).
-        return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
-    raise TilepassError(
-        f"{origin} {text}: expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
     )
 
 

@@ -34,9 +34,10 @@ def read_source(file: str) -> Part:
     except OSError as error:
         raise TilepassError(f"{name}: {error.strerror or error}") from error
     try:
-        text = data.decode()
+        # Some editors begin a file with a byte order mark.
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise TilepassError(f"{name}:{line}: not MLIR text: the bytes are not UTF-8") from error
     if (at := text.find("\0")) >= 0:
         line = text.count("\n", 0, at) + 1

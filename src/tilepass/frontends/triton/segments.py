@@ -27,6 +27,7 @@ from tilepass.frontends.triton.recording import (
     is_stock,
     record_stage,
 )
+from tilepass.frontends.triton.targets import target_of
 from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
 
@@ -103,7 +104,7 @@ def instrument(
 
     Raises AnchorError for a pass whose stage the table does not have.
     """
-    target = Target(backend.target.backend, backend.target.arch, backend.target.warp_size)
+    target = target_of(backend.target)
     language_name = language.name.lower()
 
     def where() -> str:

@@ -89,7 +89,9 @@ def _write(file: str, text: str) -> None:
     if file == "-":
         sys.stdout.write(text)
         return
+    path = Path(file)
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise TilepassError(f"-o {file}: {error.strerror or error}") from error

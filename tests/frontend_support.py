@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import triton
+from corpus.stand_in import Driver
 from frontend_kernels import add_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -105,48 +106,11 @@ def write_pass(folder: Path, name: str, body: str, anchor: str = "end:ttir") -> 
     return file
 
 
-class Pointer:
-    """An argument that Triton takes for a tensor of floats on the GPU."""
-
-    dtype = "float32"
-
-    def data_ptr(self) -> int:
-        """An aligned address."""
-        return 4096
-
-
-class FakeDriver:
-    """Launches nothing: enough for `kernel[grid](...)` and `kernel.warmup(...)`."""
-
-    class utils:
-        """As of Triton's drivers."""
-
-        @staticmethod
-        def get_device_properties(device: int) -> Mapping[str, int]:
-            return {"max_shared_mem": 1 << 20, "multiprocessor_count": 132}
-
-        @staticmethod
-        def load_binary(*arguments: object) -> tuple[int, int, int, int, int]:
-            return 1, 1, 0, 0, 1024
-
-        @staticmethod
-        def unload_module(module: int) -> None: ...
-
-    @staticmethod
-    def launcher_cls(compiled_source: object, metadata: object) -> Callable[..., None]:
-        return lambda *arguments: None
-
-    @staticmethod
-    def get_current_device() -> int:
-        return 0
-
-    @staticmethod
-    def get_current_stream(device: int) -> int:
-        return 0
-
-    @staticmethod
-    def get_current_target() -> GPUTarget:
-        return SM90
+def write_rewrite(folder: Path) -> Path:
+    """A file with the pass of REWRITE_ADD."""
+    file = folder / "rewrite_add.py"
+    file.write_text(REWRITE_ADD)
+    return file
 
 
 @contextmanager
@@ -154,7 +118,7 @@ def fake_driver() -> Generator[None]:
     """Make a fake driver Triton's active one."""
     active: Any = driver
     before = active._active
-    active.set_active(FakeDriver())
+    active.set_active(Driver())
     yield
     # Kernels unload themselves from the active driver when they are collected.
     gc.collect()

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 import triton
+from corpus.stand_in import Pointer
 from frontend_kernels import add_kernel
 from frontend_support import (
     REWRITE_ADD,
-    Pointer,
     compile_kernel,
     fake_driver,
     operation_of,
+    write_rewrite,
 )
 from triton import knobs
 from triton.runtime import _async_compile, autotuner, jit
@@ -44,9 +45,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def rewrite(tmp_path: Path) -> Path:
-    file = tmp_path / "rewrite_add.py"
-    file.write_text(REWRITE_ADD)
-    return file
+    return write_rewrite(tmp_path)
 
 
 def launch() -> str:

@@ -12,7 +12,7 @@ import frontend_kernels
 import pytest
 import triton
 from frontend_kernels import add_kernel, calling_kernel
-from frontend_support import REWRITE_ADD
+from frontend_support import REWRITE_ADD, write_rewrite
 from gpu_support import (
     COMMAND,
     INDUCTOR,
@@ -46,9 +46,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def rewrite(tmp_path: Path) -> Path:
-    file = tmp_path / "rewrite_add.py"
-    file.write_text(REWRITE_ADD)
-    return file
+    return write_rewrite(tmp_path)
 
 
 def test_off_on_off_in_one_process(rewrite: Path) -> None:

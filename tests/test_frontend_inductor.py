@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frontend_support import REWRITE_ADD
+from frontend_support import write_rewrite
 
 from tilepass.activate import enabled
 from tilepass.cli.run import program_environment
@@ -24,8 +24,8 @@ from tilepass.after_import import AfterImport
 
 def fake():
     import triton
-    from frontend_support import FakeDriver
-    class Driver(FakeDriver):
+    from corpus import stand_in
+    class Driver(stand_in.Driver):
         @staticmethod
         def is_active():
             return True
@@ -98,9 +98,7 @@ def graph_key() -> str:
 
 @pytest.fixture
 def rewrite(tmp_path: Path) -> Path:
-    file = tmp_path / "rewrite_add.py"
-    file.write_text(REWRITE_ADD)
-    return file
+    return write_rewrite(tmp_path)
 
 
 def test_graphs_and_tuning_results_are_kept_apart(rewrite: Path) -> None:

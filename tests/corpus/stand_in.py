@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .entries import HOPPER
+from triton.backends.compiler import GPUTarget
 
 
 class Pointer:
@@ -47,5 +47,5 @@ class Driver:
         return 0
 
     @staticmethod
-    def get_current_target() -> object:
-        return HOPPER
+    def get_current_target() -> GPUTarget:
+        return GPUTarget("cuda", 90, 32)

@@ -28,6 +28,7 @@ from triton.runtime import _async_compile, autotuner, jit
 
 from tilepass.activate import enabled
 from tilepass.cli.run import program_environment
+from tilepass.frontends.triton import cache_key
 
 ON = "rewrite-add"
 OTHER = "rewrite-add{to=subf}"
@@ -250,6 +251,17 @@ def test_the_key_covers_what_changes_the_output(rewrite: Path) -> None:
     assert enabled("").key == ("", "")
     rewrite.write_text(REWRITE_ADD + "# edited\n")
     assert enabled(ON, load=[rewrite]).key.key not in keys
+
+
+@pytest.mark.parametrize("part", ["tool_hash", "_bindings_version"])
+def test_the_key_covers_the_tool(part: str, rewrite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of tilepass or of the IR engine may do something else with the same pass."""
+    before = enabled(ON, load=[rewrite]).key
+    monkeypatch.setattr(cache_key, part, lambda: "another")
+    after = enabled(ON).key
+    assert after.key != before.key
+    assert after.hash != before.hash
+    assert enabled("").key == ("", "")
 
 
 def test_specialization_data_is_json(rewrite: Path) -> None:

@@ -193,6 +193,11 @@ def main() -> int:
         queues = [[s for s in q if any(word in s.name for word in arguments.only)] for q in queues]
     if not any(queues):
         parser.error(f"no step is named like {arguments.only}")
+    commands = dict.fromkeys(step.command[0] for queue in queues for step in queue)
+    if missing := [python for python in commands if not Path(python).is_file()]:
+        made_by = "cmake --workflow --preset check makes the environments"
+        print(f"error: there is no {' and no '.join(missing)} ({made_by})", file=sys.stderr)
+        return 1
     LOGS.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with ThreadPoolExecutor(max_workers=len(queues)) as pool:

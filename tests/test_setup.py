@@ -1,6 +1,7 @@
 """The scripts behind the CMake workflows: environment, check and demo."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -106,6 +107,17 @@ def test_gpu_check_fails_without_a_gpu() -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "error: the GPU checks need a CUDA GPU" in result.stderr
+
+
+def test_check_without_the_environments_says_how_to_make_them(tmp_path: Path) -> None:
+    script = tmp_path / "scripts" / "check.py"
+    script.parent.mkdir()
+    shutil.copy(SOURCE / "scripts" / "check.py", script)
+    command = [sys.executable, str(script), "--only", "ruff"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    missing = f"error: there is no {tmp_path / '.venv' / 'bin' / 'python'} (cmake --workflow "
+    assert result.stderr.startswith(missing)
 
 
 @pytest.fixture(scope="module")

@@ -184,6 +184,31 @@ tt.func @carried_read_late(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!
 
 // -----
 
+tt.func @carried_same_in_all_tiles(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32, %p: !tt.ptr<i32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %pid = tt.get_program_id x : i32
+  %programs = tt.get_num_programs x : i32
+  // expected-remark@+1 {{removed tt.flatten: a value that the tile loop carries is read after its next value is known; fusing would read the next one; compute the next value behind the inner loop}}
+  %r = scf.for %tile = %pid to %tiles step %programs iter_args(%last = %c0) -> (i32) : i32 {
+    %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+      %x = tt.load %a : tensor<128x64x!tt.ptr<bf16>>
+      %y = tt.load %b : tensor<64x128x!tt.ptr<bf16>>
+      %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
+      scf.yield %next : tensor<128x128xf32>
+    }
+    // Fusing moves this in front of the tile loop.
+    %same = arith.addi %steps, %c1 : i32
+    tt.store %p, %last : !tt.ptr<i32>
+    tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>
+    scf.yield %same : i32
+  } {tt.flatten}
+  tt.return
+}
+
+// -----
+
 tt.func @runs_once(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

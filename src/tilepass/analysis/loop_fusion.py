@@ -125,7 +125,8 @@ def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | N
         value = carried.yielded
         if same_value(carried.argument, value):
             continue
-        if not _made_by(nest.after, value) and not _read_first(carried.argument, nest, staying):
+        late = _made_by(nest.after, value) and not _same_in_all_tiles(value, nest)
+        if not late and not _read_first(carried.argument, nest, staying):
             return Obstacle(
                 "a value that the tile loop carries is read after its next value is known; fusing "
                 "would read the next one",
@@ -156,6 +157,19 @@ def _read_first(argument: ir.Value, nest: LoopNest, staying: list[Operation]) ->
 def _made_by(among: tuple[Operation, ...], value: ir.Value) -> bool:
     source = defining_operation(value)
     return source is not None and source in among
+
+
+def _same_in_all_tiles(value: ir.Value, nest: LoopNest) -> bool:
+    """Whether a value depends on nothing that changes from tile to tile: wherever it is computed,
+    fusing moves it in front of the tile loop first."""
+    sources = backward_slice([value], nest.outer.operation)
+    if any(effects_of(each) for each in sources):
+        return False
+    operands = [
+        operand for each in sources for one in (each, *nested(each)) for operand in one.operands
+    ]
+    changing = nest.outer.body.arguments
+    return not any(same_value(operand, each) for operand in operands for each in changing)
 
 
 def _count(value: ir.Value, among: list[ir.Value]) -> int:

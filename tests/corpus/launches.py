@@ -1,15 +1,14 @@
-"""Time of a warm launch on a GPU: with stock Triton, under a pipeline, and after it has been left.
+"""Time of a warm launch on a GPU, under a pipeline and after it has been left, in one process.
 
-Processes that never load tilepass stand for stock Triton; two of them, so that what one process
-differs from another by is known. All processes live at the same time and measure in turns, one
-block of launches each.
+Two processes of the same program differ by more than a pipeline may add (1 us was seen), so stock
+Triton is measured in the process itself: after a pipeline was left, when every function that a
+launch runs through is the one that was there before tilepass was loaded. That is checked.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-import multiprocessing
 import random
 import statistics
 import sys
@@ -17,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
 from triton.runtime.driver import driver
@@ -26,22 +24,27 @@ from .memory import vector_add
 
 PIPELINE = "flatten-loops"
 _WARM_UP = 50
-_KINDS = ("stock", "stock again", "enabled", "left")
+_LAUNCH_PATH = (
+    "triton.compiler.compiler",
+    "triton.runtime.autotuner",
+    "triton.runtime.driver",
+    "triton.runtime.jit",
+)
 
 
 @dataclass(frozen=True)
 class Times:
-    """Medians over the blocks of one set of processes, in us per launch.
+    """Medians over the blocks, in us per launch.
 
-    The others are differences from the stock block of the same turn; `inside` is that between
-    enabled and left, which one process measured.
+    `stock` is a launch after the pipeline was left; `enabled` and `duplicate` are differences
+    from it within a turn, of a block under the pipeline and of a second stock block.
+    `left_over` names what differs from Triton's own functions after the pipeline was left.
     """
 
     stock: float
     enabled: float
-    left: float
     duplicate: float
-    inside: float
+    left_over: tuple[str, ...]
 
 
 class NoGpuError(Exception):
@@ -49,26 +52,33 @@ class NoGpuError(Exception):
 
 
 def measure(turns: int, launches: int, *, stand_in: bool, seed: int) -> Times:
-    """Start a set of processes and let each measure `turns` blocks of `launches` launches.
+    """Time `turns` blocks of `launches` launches of each kind, in random order within a turn.
 
     With `stand_in` the driver launches nothing, for trying this without a GPU. Raises NoGpuError.
     """
+    if "tilepass.activate" in sys.modules:
+        raise AssertionError("tilepass is loaded already: what is stock cannot be told")
     if not stand_in and not _has_gpu():
         raise NoGpuError("torch finds no CUDA GPU")
+    launch, wait = _stand_in() if stand_in else _on_gpu()
+    launch()
+    before = _launch_path()
+    enabled: Any = importlib.import_module("tilepass.activate").enabled
+    activation = enabled(PIPELINE, remarks="none")
     order = random.Random(seed)
-    blocks: dict[str, list[float]] = {kind: [] for kind in _KINDS}
-    with ExitStack() as stack:
-        workers = [_start(stack, stand_in, launches) for _ in range(3)]
-        by_kind = dict(zip(_KINDS, (*workers, workers[2]), strict=True))
-        for _ in range(turns):
-            for kind in order.sample(_KINDS, len(_KINDS)):
-                blocks[kind].append(_ask(by_kind[kind], kind))
+    blocks: dict[str, list[float]] = {"stock": [], "stock again": [], "enabled": []}
+    for _ in range(turns):
+        for kind in order.sample(list(blocks), len(blocks)):
+            with ExitStack() as stack:
+                if kind == "enabled":
+                    stack.enter_context(activation)
+                blocks[kind].append(_block(launch, wait, launches))
+    after = _launch_path()
     return Times(
         stock=statistics.median(blocks["stock"]),
         enabled=_difference(blocks["enabled"], blocks["stock"]),
-        left=_difference(blocks["left"], blocks["stock"]),
         duplicate=_difference(blocks["stock again"], blocks["stock"]),
-        inside=_difference(blocks["enabled"], blocks["left"]),
+        left_over=tuple(name for name in before if after.get(name) is not before[name]),
     )
 
 
@@ -76,44 +86,18 @@ def _difference(blocks: Sequence[float], others: Sequence[float]) -> float:
     return statistics.median(one - other for one, other in zip(blocks, others, strict=True))
 
 
-def _start(stack: ExitStack, stand_in: bool, launches: int) -> Connection:
-    here, there = multiprocessing.get_context("spawn").Pipe()
-    start = multiprocessing.get_context("spawn").Process
-    process = start(target=_work, args=(there, stand_in, launches), daemon=True)
-    process.start()
-    there.close()
-    stack.callback(process.join)
-    stack.callback(here.send, "")
-    return here
-
-
-def _ask(worker: Connection, kind: str) -> float:
-    worker.send(kind)
-    return worker.recv()
-
-
-def _work(orders: Connection, stand_in: bool, launches: int) -> None:
-    """What a process does: a block per order, until the order is empty."""
-    launch, wait = _stand_in() if stand_in else _on_gpu()
-    activation: Any = None
-    while kind := orders.recv():
-        with ExitStack() as stack:
-            if kind == "enabled":
-                activation = activation or _activation()
-                stack.enter_context(activation)
-            elif kind == "left":
-                activation = activation or _activation()
-                with activation:
-                    launch()
-            orders.send(_block(launch, wait, launches))
-    if activation is None and "tilepass" in sys.modules:
-        raise AssertionError("the process that stands for stock Triton has loaded tilepass")
-
-
-def _activation() -> Any:
-    from tilepass.activate import enabled
-
-    return enabled(PIPELINE, remarks="none")
+def _launch_path() -> dict[str, object]:
+    """All functions and classes of the modules that a launch runs through, methods included."""
+    found: dict[str, object] = {}
+    for module_name in _LAUNCH_PATH:
+        module = importlib.import_module(module_name)
+        for name, value in vars(module).items():
+            if isinstance(value, type):
+                members = {f"{module_name}.{name}.{key}": item for key, item in vars(value).items()}
+                found |= {key: item for key, item in members.items() if callable(item)}
+            if callable(value):
+                found[f"{module_name}.{name}"] = value
+    return found
 
 
 def _block(launch: Callable[[], object], wait: Callable[[], object], launches: int) -> float:

@@ -1,0 +1,104 @@
+"""Comparing two forms of a kernel: differences are found, and faults blamed on the right one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilepass.core.errors import OptionError
+from tilepass.sim.equivalence import NotEquivalentError, assert_equivalent
+from tilepass.sim.faults import OutOfBounds
+from tilepass.sim.inputs import Shapes, parse_shapes
+
+ADD = """
+tt.func public @add(%x_ptr: !tt.ptr<f32> loc("x_ptr"), %y_ptr: !tt.ptr<f32> loc("y_ptr"),
+    %n: i32 loc("n")) {
+  %i = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %pid = tt.get_program_id x : i32
+  %c64 = arith.constant 64 : i32
+  %first = arith.muli %pid, %c64 : i32
+  %base = tt.splat %first : i32 -> tensor<64xi32>
+  %at = arith.addi %base, %i : tensor<64xi32>
+  %limit = tt.splat %n : i32 -> tensor<64xi32>
+  %mask = arith.cmpi slt, %at, %limit : tensor<64xi32>
+  %xs = tt.splat %x_ptr : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %x_at = tt.addptr %xs, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %x = tt.load %x_at, %mask : tensor<64x!tt.ptr<f32>>
+  %two = arith.addf %x, %x : tensor<64xf32>
+  %ys = tt.splat %y_ptr : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %y_at = tt.addptr %ys, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  tt.store %y_at, %two, %mask : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
+"""
+DOUBLE = ADD.replace("%two = arith.addf %x, %x", "%f = arith.constant dense<2.0> : tensor<64xf32>\n"
+                     "  %two = arith.mulf %x, %f")  # fmt: skip
+SHIFTED = ADD.replace("arith.cmpi slt", "arith.cmpi sle")
+UNMASKED = ADD.replace("tt.load %x_at, %mask", "tt.load %x_at")
+
+
+def test_equal_kernels_pass() -> None:
+    assert_equivalent(ADD, ADD)
+    assert_equivalent(ADD, DOUBLE, shapes=["64", "100", "64,n=1"])
+
+
+def test_a_difference_is_named_with_its_inputs() -> None:
+    message = (
+        r"y_ptr\[100\] is .* in the first kernel and .* in the second; 1 of 126736 elements differ"
+        r"\nnote: with shapes 100, seed 0, grid 2,1,1"
+    )
+    with pytest.raises(NotEquivalentError, match=message):
+        assert_equivalent(ADD, SHIFTED, shapes=["100"])
+
+
+def test_sizes_decide_what_is_found() -> None:
+    """With full tiles the wrong mask does not show."""
+    assert_equivalent(ADD, SHIFTED, shapes=["64,n=128"])
+
+
+def test_the_kernel_that_faults_is_named() -> None:
+    with pytest.raises(OutOfBounds, match="in the second kernel, with shapes 64,x_ptr=100"):
+        assert_equivalent(ADD, UNMASKED, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
+    with pytest.raises(OutOfBounds) as caught:
+        assert_equivalent(UNMASKED, ADD, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
+    assert "second" not in str(caught.value)
+
+
+def test_tolerance_is_relative_to_the_largest() -> None:
+    almost = ADD.replace("%two = arith.addf %x, %x", "%f = arith.constant dense<2.001> : "
+                         "tensor<64xf32>\n  %two = arith.mulf %x, %f")  # fmt: skip
+    assert_equivalent(ADD, almost, tolerance=0.002)
+    with pytest.raises(NotEquivalentError):
+        assert_equivalent(ADD, almost, tolerance=0.0001)
+
+
+def test_shapes_are_parsed_and_printed() -> None:
+    parsed = parse_shapes("32, K=100,a_ptr=128x64,scale=0.5")
+    assert parsed == Shapes(32, {"K": 100, "a_ptr": (128, 64), "scale": 0.5})
+    assert parse_shapes(str(parsed)) == parsed
+
+
+@pytest.mark.parametrize("text", ["K=", "128x64", "0.5", "a=b", "a=1x"])
+def test_wrong_shapes_are_named(text: str) -> None:
+    with pytest.raises(OptionError, match=text.split("=", maxsplit=1)[0]):
+        parse_shapes(text)
+
+
+def test_unknown_and_unfit_parameters_are_named() -> None:
+    with pytest.raises(OptionError, match=r"no parameter 'm'.*parameters: x_ptr, y_ptr, n"):
+        assert_equivalent(ADD, ADD, shapes=["64,m=3"])
+    with pytest.raises(OptionError, match="parameter n is a number"):
+        assert_equivalent(ADD, ADD, shapes=["64,n=3x3"])
+    with pytest.raises(OptionError, match="parameter x_ptr is an array"):
+        assert_equivalent(ADD, ADD, shapes=["64,x_ptr=0.5"])
+
+
+def test_inputs_depend_on_the_seed_alone() -> None:
+    from tilepass.sim.equivalence import cases, execute, program_of
+
+    program = program_of(ADD)
+    one, again, other = (
+        execute(program, list(cases(program, ["64"], seed + 1, None))[seed]) for seed in (0, 0, 1)
+    )
+    assert np.array_equal(np.asarray(one["x_ptr"]), np.asarray(again["x_ptr"]))
+    assert not np.array_equal(np.asarray(one["x_ptr"]), np.asarray(other["x_ptr"]))

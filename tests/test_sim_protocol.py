@@ -273,6 +273,61 @@ def test_use_after_free() -> None:
     assert "was freed at" in _fault(body)
 
 
+_REGISTERS = """
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
+#flat = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+!words = !ttg.memdesc<64x16xi16, #flat, #smem>
+!b = !ttg.memdesc<16x64xbf16, #shared, #smem>
+!sum = tensor<64x64xf32, #mma>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @dequantised(%given: tensor<64x16xi16, #a>, %right: tensor<16x64xbf16, #mma>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !sum
+    %words = ttg.local_alloc %given : (tensor<64x16xi16, #a>) -> !words
+    %b = ttg.local_alloc %right : (tensor<16x64xbf16, #mma>) -> !b
+    ttng.fence_async_shared {bCluster = false}
+    %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (!sum) : i32 {
+      %w = ttg.local_load %words : !words -> tensor<64x16xi16, #a>
+      %x = arith.sitofp %w : tensor<64x16xi16, #a> to tensor<64x16xbf16, #a>
+      %d = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !b -> !sum
+      %w0 = ttng.warp_group_dot_wait %d {pendings = PENDINGS : i32} : !sum
+      scf.yield %w0 : !sum
+    }
+    %done = ttng.warp_group_dot_wait %r {pendings = 0 : i32} : !sum
+    tt.return
+  }
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("pendings", "registers", "found"), [(1, True, True), (0, True, False), (1, False, False)]
+)
+def test_registers_of_unfinished_dots(pendings: int, registers: bool, found: bool) -> None:
+    module = module_of(_REGISTERS.replace("PENDINGS", str(pendings)))
+    program = ProtocolProgram(module, registers=registers)
+    finding = find(program, Problem(Shapes(4)), range(3))
+    assert bool(finding) == found
+    if finding:
+        assert "arith.sitofp: race: writes registers that ttng.warp_group_dot" in str(finding)
+
+
+def test_clusters_cannot_be_followed() -> None:
+    text = """
+module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32} {
+  tt.func public @kernel() {
+    tt.return
+  }
+}
+"""
+    with pytest.raises(CannotFollow, match="clusters of 2 CTAs"):
+        ProtocolProgram(module_of(text))
+
+
 def test_control_flow_that_depends_on_a_tensor_cannot_be_followed() -> None:
     body = """
     %last = "tt.reduce"(%tile) <{axis = 1 : i32}> ({

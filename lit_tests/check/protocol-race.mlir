@@ -3,7 +3,7 @@
 // The producer fills the buffer again while a wgmma may still read it: the consumer gives it back
 // before it has waited for the dot.
 
-// CHECK: error: ttg.local_store: race: writes %tiles, which may still be read by ttng.warp_group_dot at {{.*}}protocol-race.mlir:{{[0-9:]+}} (default partition)
+// CHECK: error: ttg.local_store: race: writes %tiles, and nothing orders that with ttng.warp_group_dot at {{.*}} (default partition)
 // CHECK: ttng.arrive_barrier of %empty (count 1)
 
 #barrier = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>

@@ -35,13 +35,14 @@ def check_protocol(
     *,
     text: str = "",
     file: str = "",
+    registers: bool = False,
 ) -> str | None:
     """What was checked, in words; None for a kernel that does nothing asynchronously.
 
-    Without shapes, a few sizes are tried. `text` is what the module was parsed from. Raises
-    ProtocolError, CannotFollow, UnsupportedOperationsError.
+    Without shapes, a few sizes are tried. For `text`, `file` and `registers` see
+    ProtocolProgram. Raises ProtocolError, CannotFollow, UnsupportedOperationsError.
     """
-    program = ProtocolProgram(module, kernel, text, file)
+    program = ProtocolProgram(module, kernel, text=text, file=file, registers=registers)
     parsed = [parse_shapes(each) if isinstance(each, str) else each for each in shapes]
     problems = [problem for each in parsed for problem in problems_of(program, each, grid)]
     outcome = check(program, problems or default_problems(program, grid), seeds)

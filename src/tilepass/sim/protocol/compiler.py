@@ -4,13 +4,17 @@ contents, everything asynchronous by `steps`."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from tilepass.analysis.dot_registers import find_overwrites
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
 from tilepass.ir import engine
 from tilepass.sim.compiler import Function, FunctionCompiler, Program
 from tilepass.sim.protocol.events import Place
+from tilepass.sim.protocol.recorder import CannotFollow
 from tilepass.sim.protocol.steps import make_step
+from tilepass.sim.protocol.steps_dot import writing_registers
 from tilepass.sim.site import Site
 from tilepass.sim.table import CannotSimulate, Step, Suspending
 
@@ -18,14 +22,25 @@ _ALLOCATION = re.compile(r"^\s*(%[\w$.-]+) = ttg\.local_alloc\b")
 
 
 class ProtocolProgram(Program):
-    """A module and one of its functions, compiled for recording. Raises as Program does.
+    """A module and one of its functions, compiled for recording. Raises as Program does,
+    and CannotFollow for a cluster of several CTAs.
 
     `text` is what the module was parsed from and `file` its name, to call allocations as it does.
+    `registers`: also report registers that are written while a dot of the iteration before may read
+    them. PTX forbids that; newer ptxas take care of it themselves.
     """
 
     def __init__(
-        self, module: engine.Module, kernel: str | None = None, text: str = "", file: str = ""
+        self,
+        module: engine.Module,
+        kernel: str | None = None,
+        *,
+        text: str = "",
+        file: str = "",
+        registers: bool = False,
     ) -> None:
+        self.registers = registers
+        _require_one_cta(module)
         self._allocations = {
             number: match[1]
             for number, line in enumerate(text.split("\n"), 1)
@@ -45,15 +60,29 @@ class ProtocolProgram(Program):
         return _Compiler(self, function)
 
 
+def _require_one_cta(module: engine.Module) -> None:
+    count: Any = module.operation.attributes.get("ttg.num-ctas")
+    if count is not None and count.value != 1:
+        raise CannotFollow(f"clusters of {count.value} CTAs, whose barriers other CTAs may use")
+
+
 class _Compiler(FunctionCompiler):
     program: ProtocolProgram
 
     def __init__(self, program: ProtocolProgram, function: Function) -> None:
         super().__init__(program, function)
+        self._writers = set[engine.Operation]()
+
+    def compile(self, operation: engine.Operation, lifted: bool) -> None:
+        """Set the function's body."""
+        if self.program.registers:
+            self._writers = {found.writer for found in find_overwrites(operation)}
+        super().compile(operation, lifted)
 
     def _step(self, operation: engine.Operation, lifted: bool) -> Step | Suspending:
         try:
-            return make_step(Site(self, operation, lifted), self.program.name_of)
+            step = make_step(Site(self, operation, lifted), self.program.name_of)
+            return writing_registers(step) if operation in self._writers else step
         except (CannotSimulate, ParseError) as error:
             location = engine.location_of(operation)
             self.program.unsupported.append(

@@ -35,11 +35,17 @@ class TooLong(CannotFollow):
 
 @dataclass
 class Recorder(State):
-    """The state of a program that is being recorded. `issued` counts the thread's dots."""
+    """The state of a program that is being recorded.
+
+    Of the current thread's dots `issued` were issued and `finished` have been waited for;
+    `registers` holds the places of unfinished ones that read registers.
+    """
 
     threads: list[Thread] = field(default_factory=lambda: [Thread("default partition")])
     current: int = 0
     issued: int = 0
+    finished: int = 0
+    registers: dict[int, Place] = field(default_factory=dict[int, Place])
     memories: dict[object, Memory] = field(default_factory=dict[object, Memory])
     total: int = 0
 
@@ -63,10 +69,16 @@ class Recorder(State):
     @contextmanager
     def partition(self, thread: int) -> Generator[None]:
         """Record what follows as that thread's."""
-        before = self.current, self.issued
-        self.current, self.issued = thread, 0
+        before = self.current, self.issued, self.finished, self.registers
+        self.current, self.issued, self.finished, self.registers = thread, 0, 0, {}
         yield
-        self.current, self.issued = before
+        self.current, self.issued, self.finished, self.registers = before
+
+    def finish_dots(self, pendings: int) -> None:
+        """All dots but the last `pendings` have finished."""
+        self.finished = max(self.finished, self.issued - pendings)
+        for serial in [each for each in self.registers if each <= self.finished]:
+            del self.registers[serial]
 
 
 def record(program: ProtocolProgram, problem: Problem) -> Recording:

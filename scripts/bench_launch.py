@@ -24,7 +24,7 @@ ENABLED_AT_MOST = 0.5
 def main() -> int:
     """Print the times and a verdict per target."""
     parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s [options]")
-    parser.add_argument("--turns", type=int, default=200, help="blocks of each kind")
+    parser.add_argument("--turns", type=int, default=60, help="blocks of each kind")
     parser.add_argument("--launches", type=int, default=500, help="launches in a block")
     parser.add_argument(
         "--stand-in", action="store_true", help="launch nothing: try the script without a GPU"

@@ -165,8 +165,7 @@ def check_source_on_cpu() -> None:
 def time_on_gpu(shape: str) -> int:
     """Check both variants on the GPU and time them in pairs; the exit code of `tilepass ab`."""
     command = ["ab", KERNEL, "--a", OFF, "--b", ON, "--shape", shape]
-    tilepass = Path(sys.executable).with_name("tilepass")
-    return subprocess.run([str(tilepass), *command], check=False).returncode
+    return subprocess.run([sys.executable, "-m", "tilepass", *command], check=False).returncode
 
 
 def run(shape: str) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.engine import Module
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import Finding, find

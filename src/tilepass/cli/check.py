@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
                 registers=triton_version().version < REGISTERS_SAFE_SINCE,
             )  # fmt: skip
         except CannotFollow as error:
-            print(f"{error}\nnote: the asynchronous protocol was not checked", file=sys.stderr)
+            print(f"warning: the protocol is not checked: {error}", file=sys.stderr)
             return "not checked"
 
     try:

@@ -2,6 +2,27 @@
 
 Control flow, slots and phases of a kernel do not depend on what its tensors hold. So each partition
 runs once, alone and without tensor values, and its accesses and barrier operations are recorded
-(`recorder`). What is left is a question about a few fixed sequences, and schedules of them are
-explored: at random under a seed (`schedule`), or all that differ (`explore`).
+(`recorder`, `steps*`). What is left is a question about a few fixed sequences, and it is answered
+in two ways:
+
+* `machine` executes them in an order from outside (`schedule`: at random under a seed), and judges
+  by what is certainly ordered, with vector clocks: an access that nothing orders with another, a
+  wait whose parity two phases fit, an arrival that may count for two phases. If it finds nothing in
+  one execution, all executions synchronize alike, and none goes wrong.
+* `explore` tries all orders of a small recording, and counts only what really goes wrong.
+
+What is modelled, and how:
+
+* A partition (`ttg.warp_specialize`) is one thread: Triton's membar pass and the barriers in its
+  lowering keep the warps of a partition together. `gpu.barrier` orders nothing more.
+* mbarriers as in the PTX ISA: pending arrivals, bytes outstanding, phase parity; `barrier_expect`
+  arrives. What arrives releases, what waits acquires.
+* A TMA load writes at any time from its issue until its bytes complete; a TMA store and a wgmma
+  read from their issue until they are waited for; `cp.async` writes until its group is waited for.
+* Shared memory that threads wrote needs a `fence_async_shared` before a TMA store or wgmma reads
+  it, executed on either side of the synchronization; nothing is asked before an asynchronous write.
+* An allocation is the operation that makes it: one that runs again uses the same memory again.
+
+Not followed (CannotFollow): control flow that depends on tensors or on memory that the kernel
+writes, clusters. Not known (UnsupportedOperationsError): tensor memory and `tcgen05`.
 """

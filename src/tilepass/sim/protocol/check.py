@@ -15,7 +15,7 @@ from tilepass.sim.protocol.report import legend, trace_lines
 from tilepass.sim.protocol.schedule import run_random
 
 # Up to so many problems of up to so many events are explored exhaustively, up to so many states.
-_EXHAUSTED, _SMALL, _STATES = 8, 120, 20_000
+_EXHAUSTED, _SMALL, _STATES = 8, 120, 10_000
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import default_problems, problems_of
 
 _MOST_FINDINGS = 4
+# Without any of these, threads of a program meet in global memory alone.
+_ASYNCHRONOUS = ("ttng.", "ttg.local_", "ttg.async_", "ttg.warp_specialize", "amdg.")
 
 
 class ProtocolError(TilepassError):
@@ -42,6 +44,8 @@ def check_protocol(
     Without shapes, a few sizes are tried. For `text`, `file` and `registers` see
     ProtocolProgram. Raises ProtocolError, CannotFollow, UnsupportedOperationsError.
     """
+    if not any(name.startswith(_ASYNCHRONOUS) for name in engine.operation_names(module)):
+        return None
     program = ProtocolProgram(module, kernel, text=text, file=file, registers=registers)
     parsed = [parse_shapes(each) if isinstance(each, str) else each for each in shapes]
     problems = [problem for each in parsed for problem in problems_of(program, each, grid)]

@@ -12,7 +12,8 @@ entered again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilepass.sim.protocol.events import Event, Kind, Recording
 
@@ -38,25 +39,24 @@ class Exploration:
     problem: str | None = None
 
 
-@dataclass
-class _Barrier:
+class _Barrier(NamedTuple):
+    """`landed` is the phase that has to end for the last copy so far to count as complete, `seen`
+    the last phase that a wait saw ended."""
+
     valid: bool = False
-    count: int = 0
+    takes: int = 0
     pending: int = 0
     bytes: int = 0
     phase: int = 0
     landed: int = 0
-    """The phase that has to end for the last copy so far to count as complete."""
     seen: int = 0
-    """The last phase that a wait saw ended."""
 
-    def end_phase(self) -> None:
-        if not self.pending and not self.bytes:
-            self.pending = self.count
-            self.phase += 1
-
-    def key(self) -> tuple[object, ...]:
-        return self.valid, self.pending, self.bytes, self.phase, self.landed, self.seen
+    def changed(self, arrivals: int, expected: int) -> _Barrier:
+        """After so many arrivals and bytes."""
+        pending, outstanding = self.pending - arrivals, self.bytes + expected
+        if pending or outstanding:
+            return self._replace(pending=pending, bytes=outstanding)
+        return self._replace(pending=self.takes, bytes=0, phase=self.phase + 1)
 
 
 @dataclass
@@ -71,10 +71,9 @@ class _State:
     queues: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
 
     def copy(self) -> _State:
-        barriers = [replace(barrier) for barrier in self.barriers]
         queues = [[list(queue) for queue in thread] for thread in self.queues]
         return _State(
-            list(self.positions), list(self.started), barriers, list(self.written),
+            list(self.positions), list(self.started), list(self.barriers), list(self.written),
             list(self.landings), queues,
         )  # fmt: skip
 
@@ -82,7 +81,7 @@ class _State:
         return (
             tuple(self.positions),
             tuple(sorted(self.landings)),
-            tuple(barrier.key() for barrier in self.barriers),
+            tuple(self.barriers),
             tuple(self.written),
         )
 
@@ -284,25 +283,23 @@ class _Search:
             return
         self._valid(state, event)
         if event.kind is Kind.INVALIDATE:
-            barrier.valid = False
+            state.barriers[event.number] = barrier._replace(valid=False)
         elif event.kind is Kind.WAIT:
             self._observe((thread, position, -1), barrier.phase, f"{event.place} sees")
-            barrier.seen = barrier.phase
+            state.barriers[event.number] = barrier._replace(seen=barrier.phase)
         else:
             count = 1 if event.kind is Kind.EXPECT else event.amount
             if count > barrier.pending:
                 raise Manifest(f"too many arrivals: {event.place}")
-            barrier.pending -= count
-            barrier.bytes += event.amount if event.kind is Kind.EXPECT else 0
-            barrier.end_phase()
+            expected = event.amount if event.kind is Kind.EXPECT else 0
+            state.barriers[event.number] = barrier.changed(count, expected)
 
     def _land(self, state: _State, landing: tuple[int, int]) -> None:
         state.landings.remove(landing)
         event = self._threads[landing[0]][landing[1]]
         barrier = self._valid(state, event)
-        barrier.bytes -= event.amount
-        barrier.landed = barrier.phase + 1
-        barrier.end_phase()
+        landed = barrier._replace(landed=barrier.phase + 1)
+        state.barriers[event.number] = landed.changed(0, -event.amount)
 
     def _conclude(self, state: _State) -> None:
         unfinished = [
@@ -315,7 +312,7 @@ class _Search:
         if any(queue for queues in state.queues for queue in queues):
             raise Manifest("work left pending")
         for barrier in state.barriers:
-            if barrier.valid and (barrier.pending != barrier.count or barrier.bytes):
+            if barrier.valid and (barrier.pending != barrier.takes or barrier.bytes):
                 raise Manifest("work left pending: a barrier within a phase")
             if barrier.valid and barrier.landed > barrier.seen:
                 raise Manifest("work left pending: a copy that nobody waits for")

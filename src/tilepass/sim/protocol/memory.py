@@ -10,6 +10,11 @@ from tilepass.sim.protocol.findings import MissingFence, Race, Unwritten
 
 _ASYNCHRONOUS_READS = frozenset((Kind.STORE, Kind.DOT))
 
+_LATE_FENCES = (
+    "Triton puts fences in front of dots near the end of ttgir: check the IR behind "
+    "triton-nvidia-gpu-fence-insertion"
+)
+
 
 class Access:
     """A read or write. It is over for those whose clocks know `time` of the component `owner`;
@@ -84,12 +89,16 @@ class SharedMemory:
         self._unfenced = [write for write in self._unfenced if write.owner != thread]
 
     def _require_fence(self, cell: int, write: Access, event: Event, clock: Clock) -> None:
-        if not any(clock[thread] >= time for thread, time in write.fences):
-            raise MissingFence(
-                f"no fence_async_shared between this read of {self._regions[cell]} and the write "
-                f"by {write}",
-                event,
-            )
+        if any(clock[thread] >= time for thread, time in write.fences):
+            return
+        fault = MissingFence(
+            f"no fence_async_shared between this read of {self._regions[cell]} and the write by "
+            f"{write}",
+            event,
+        )
+        if event.kind is Kind.DOT:
+            fault.note(_LATE_FENCES)
+        raise fault
 
     def _race(self, cell: int, access: Access, verb: str, other: Access, done: str) -> Race:
         """`done` is what the other access does, as a participle."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EVENT_LIMIT = 20_000
 STEP_LIMIT = 2_000_000
-UNKNOWN = "the value comes from memory or a tensor, whose contents are not followed"
+UNKNOWN = "it comes from memory or a tensor, whose contents are not followed"
 
 
 class CannotFollow(TilepassError):
@@ -96,7 +96,10 @@ def record(program: ProtocolProgram, problem: Problem) -> Recording:
         raise TooLong(str(fault)) from fault
     except UndefinedBehaviour as fault:
         if UNKNOWN in fault.message:
-            raise CannotFollow(f"{fault}\nnote: the protocol is checked without values") from fault
+            place = f"{fault.operation} at {fault.location}" if fault.location else fault.operation
+            raise CannotFollow(
+                f"{place} depends on what memory or a tensor holds, which is not followed"
+            ) from fault
         raise
     regions, barriers = number_cells(recorder.threads)
     memories = list(recorder.memories.values())

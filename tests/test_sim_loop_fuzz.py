@@ -8,7 +8,8 @@ import pytest
 
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.sim.loop_fuzz import Checker, Failure, cases, fuzz, lit_test, minimize
-from tilepass.sim.loop_nests import random_nest, smaller
+from tilepass.sim.loop_generator import random_nest
+from tilepass.sim.loop_shrinker import smaller
 
 WITHOUT_GUARD = 120
 

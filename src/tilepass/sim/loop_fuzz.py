@@ -28,7 +28,9 @@ from tilepass.sim.compiler import Program
 from tilepass.sim.effects import Effects
 from tilepass.sim.elements import Element
 from tilepass.sim.faults import Fault
-from tilepass.sim.loop_nests import ELEMENTS, Nest, random_nest, smaller
+from tilepass.sim.loop_generator import random_nest
+from tilepass.sim.loop_nests import ELEMENTS, Nest
+from tilepass.sim.loop_shrinker import smaller
 from tilepass.sim.memory import GlobalMemory
 from tilepass.sim.values import run
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.protocol_support import SCHEMES, STAGES, TILES, load, module_of, problem
+from tests.protocol_support import INPUTS, SCHEMES, STAGES, TILES, load, module_of, problem
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.loops import defining_operation
 from tilepass.kernels.emit_ir import emit
@@ -326,6 +327,16 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32} {
 """
     with pytest.raises(CannotFollow, match="clusters of 2 CTAs"):
         ProtocolProgram(module_of(text))
+
+
+@pytest.mark.skipif(triton_version().version >= (3, 8), reason="spelled for Triton 3.6")
+def test_boxes_that_do_not_fit_their_buffer() -> None:
+    """Triton 3.6 splits buffers between its consumers and leaves the host's descriptors as is."""
+    text = (INPUTS / "ws-load-warp.ttgir").read_text()
+    text = text.replace("tensor<128x64xbf16, #shared>", "tensor<256x64xbf16, #shared>")
+    finding = find(ProtocolProgram(module_of(text)), problem(1), range(1))
+    assert finding is not None
+    assert "a box of 256x64 does not fit a buffer of 128x64" in str(finding)
 
 
 def test_control_flow_that_depends_on_a_tensor_cannot_be_followed() -> None:

@@ -30,7 +30,11 @@ class Mutant:
 
 
 def mutants(module: Module) -> list[Mutant]:
-    """All mutants: of barriers, phases, byte counts, fences, waits, arrivals and slots."""
+    """All mutants: of barriers, phases, byte counts, fences, waits, arrivals and slots.
+
+    Changes that change nothing are left out: slots of a ring of one, and predicates that are the
+    same in every iteration.
+    """
     found: list[Mutant] = []
     counts: dict[str, int] = {}
     for index, operation in enumerate(engine.operations(module)):
@@ -132,12 +136,21 @@ def _shift_slot(by: int, slots: int) -> Change:
 
 
 def _before(name: str) -> Change:
-    """Move an operation in front of the last one of this name before it in its block."""
+    """Move an operation, with what it needs, in front of the last one of this name before it."""
 
     def change(operation: Operation) -> None:
         earlier = _last_before(operation, name)
         assert earlier is not None
-        operation.move_before(earlier)
+        chain = [view.operation for view in operation.block.operations]
+        between = chain[chain.index(earlier) + 1 : chain.index(operation) + 1]
+        needed = {ir.Value.__hash__(result) for result in operation.results}
+        moved: list[Operation] = []
+        for each in reversed(between):
+            if each == operation or any(ir.Value.__hash__(r) in needed for r in each.results):
+                needed |= {ir.Value.__hash__(value) for value in each.operands}
+                moved.append(each)
+        for each in reversed(moved):
+            each.move_before(earlier)
 
     return change
 
@@ -174,25 +187,7 @@ def _arrive(operation: Operation) -> Described:
     for name in ("ttng.warp_group_dot_wait", "ttng.async_tma_store_wait", "ttg.local_store"):
         if _last_before(operation, name):
             short = name.split(".")[1]
-            yield "arrival", f"before the {short}", _move_with_operands(name)
-
-
-def _move_with_operands(name: str) -> Change:
-    def change(operation: Operation) -> None:
-        earlier = _last_before(operation, name)
-        assert earlier is not None
-        block = operation.block
-        chain = [view.operation for view in block.operations]
-        moved = chain[chain.index(earlier) + 1 : chain.index(operation)]
-        needed = {ir.Value.__hash__(value) for value in operation.operands}
-        for each in reversed(moved):
-            if any(ir.Value.__hash__(result) in needed for result in each.results):
-                needed |= {ir.Value.__hash__(value) for value in each.operands}
-                each.move_before(earlier)
-                earlier = each
-        _before(name)(operation) if _last_before(operation, name) else None
-
-    return change
+            yield "arrival", f"before the {short}", _before(name)
 
 
 def _expect(_: Operation) -> Described:

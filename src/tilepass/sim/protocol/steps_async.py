@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+from tilepass.sim.elements import ValueType
+from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.protocol.events import Kind
 from tilepass.sim.protocol.makers import (
     MAKERS,
@@ -58,12 +63,12 @@ def _tma_load(site: Site) -> Step:
     barrier, buffer = buffers(site)[:2]
     predicate = condition(site)
     place, type_ = place_of(site), site.type_of(buffer)
-    size = type_.of.size
-    for extent in type_.shape:
-        size *= extent
+    size = math.prod(type_.shape) * type_.of.size
+    check_box = _box_check(site, type_)
 
     def step(frame: Frame) -> None:
         if holds(frame, predicate):
+            check_box()
             target, at = view_in(frame, buffer).touch(), view_in(frame, barrier).touch()
             frame[0].add(Kind.LOAD, place, [target], at, size)
 
@@ -73,7 +78,33 @@ def _tma_load(site: Site) -> Step:
 @enter("ttng.async_tma_copy_local_to_global", "ttng.async_tma_reduce", "ttng.async_tma_scatter")
 def _tma_store(site: Site) -> Step:
     place, buffer = place_of(site), site.operands[-1]
-    return lambda frame: frame[0].add(Kind.STORE, place, [view_in(frame, buffer).touch()])
+    check_box = _box_check(site, site.operand_types[-1])
+
+    def step(frame: Frame) -> None:
+        check_box()
+        frame[0].add(Kind.STORE, place, [view_in(frame, buffer).touch()])
+
+    return step
+
+
+def _box_check(site: Site, buffer: ValueType) -> Callable[[], None]:
+    """What raises MemoryMisuse where a descriptor's block is not as large as the buffer. Rows that
+    are gathered or scattered have a descriptor of one row."""
+    box = site.operand_types[0]
+    by_rows = site.name.endswith(("gather", "scatter"))
+    fits = by_rows or math.prod(box.shape) == math.prod(buffer.shape)
+
+    def check() -> None:
+        if not fits:
+            raise MemoryMisuse(
+                f"a box of {_shaped(box)} does not fit a buffer of {_shaped(buffer)}"
+            )
+
+    return check
+
+
+def _shaped(type_: ValueType) -> str:
+    return "x".join(map(str, type_.shape))
 
 
 def _counting(kind: Kind, attribute: str | None = None) -> Make:

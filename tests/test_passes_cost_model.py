@@ -1,7 +1,7 @@
 """The cost models against what was measured.
 
-H200, Triton 3.6.0, paired launches; the figures are the medians that the models were made from. A
-GPU check measures them anew; here the models must not drift away from them.
+H200, Triton 3.6.0, paired launches; the figures are the medians that the models were made from.
+`scripts/ab_flatten_tables.py` measures anew; here the models must not drift away from them.
 """
 
 from __future__ import annotations

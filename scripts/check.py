@@ -28,15 +28,23 @@ PYTHON_TRITON39 = SOURCE / ".venv-triton39" / "bin" / "python"
 STEP_LIMIT_SECONDS = 1500
 TIMED_OUT = 124  # as the command `timeout` exits
 JOBS = os.cpu_count() or 1
-# Tests of statistics, packaging, ..., and of the kernels' arithmetic in Triton's interpreter: none
-# says more when it is run with a second Triton, and together they are half of the suite's time.
+# Tests of statistics, packaging, ..., and of the kernels' arithmetic in Triton's interpreter, which do
+# not touch the Triton that is installed, or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
-    "test_ab_*.py",
+    "test_ab_nvml.py",
+    "test_ab_point.py",
+    "test_ab_protocol.py",
+    "test_ab_statistics.py",
+    "test_ab_studies.py",
+    "test_ab_supervisor.py",
+    "test_contributing.py",
     "test_core.py",
     "test_dump_lexers.py",
     "test_kernels_interpreted.py",
     "test_packaging.py",
     "test_setup.py",
+    "test_sim_protocol_mutants.py",
+    "test_sim_scalars.py",
 )
 
 

@@ -55,7 +55,9 @@ class FlattenLoops(Pass):
     meaning (analysis.loop_fusion lists the conditions), and the fused loop takes the right number
     of steps. The maximum, which changes no `scf.for`, makes the latter so on Tritons that would run
     an inner loop with an upper bound below the lower one once; `clamp=false` refuses instead.
-    Removing `tt.flatten` is always sound.
+    Assumed, as Triton's pipeliner does: different pointer or descriptor arguments of the kernel do
+    not overlap, since the next tile's loads come before this tile's stores. Removing `tt.flatten`
+    is always sound.
 
     The anchor is the last place where the IR is the same for all targets; nothing before it reads
     `tt.flatten`. `@before:tritongpu-fuse-nested-loops` works too.

@@ -22,16 +22,18 @@ def flatten_choice(facts: Mapping[str, Fact]) -> Choice | None:
     """Whether to flatten a tile loop on Hopper: "on", "off", or None for no opinion.
 
     Facts as `analysis.nest_facts.nest_facts` gives them. Measured on an H200 with Triton 3.6.0,
-    time flattened over time not flattened, paired launches:
+    time flattened over time not flattened, medians of paired launches (`results/*.json`):
 
-    * A in registers (bf16 x mxfp4, dequantised in the kernel): 1.06 to 1.57 in all 30 points of
+    * A in registers (bf16 x mxfp4, dequantised in the kernel): 1.053 to 1.507 in all 30 points of
       five M, three N x K, one and two programs an SM. The flattened body reads the accumulator
-      where an asynchronous dot may be writing it, so that ptxas serializes every wgmma; with a wait
-      for all dots in every step still 0.985 to 1.57, above 1 in 9 of 10. (`fix-dot-wait` waits in
-      the last step of a tile only; not measured.) `tl.dot_scaled`, which becomes such a dot: 0.984
-      to 1.091.
-    * Both operands in shared memory (bf16, 128x256x64, 8 warps, one program an SM): 0.88 to 0.99
-      in five of six shapes, 1.002 in the sixth (K = 16384).
+      where an asynchronous dot may be writing it, so that ptxas serializes every wgmma. Repaired by
+      `fix-dot-wait`: 0.956 to 1.049, above 1 in 20 of 30; the model does not count on that pass.
+    * Both operands in shared memory (bf16, 128x256x64, 8 warps, one program an SM): 0.865 to 0.978
+      in four of six shapes, 0.987 in the fifth, 1.000 in the sixth (K = 16384).
+
+    Extrapolated, not measured: other tiles, types (fp8) and epilogues at one program an SM, where
+    "on" is the answer all the same; other tiles with A in registers; and `tl.dot_scaled`, which
+    becomes such a dot (0.984 to 1.091 in an earlier measurement that `results` does not hold).
 
     With two programs an SM one program's main loop hides the other's epilogue already; this was
     not measured for operands in shared memory, nor were small epilogues: no opinion there.

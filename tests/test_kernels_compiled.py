@@ -13,7 +13,9 @@ import pytest
 
 from tilepass.dump.artifacts import artifacts_of
 from tilepass.dump.disassemble import listing
+from tilepass.dump.figures import kernel_figures
 from tilepass.dump.register_hazards import find_register_hazards
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Shape
 
@@ -60,6 +62,18 @@ def test_fits_without_spills_or_hazards(
     assert blocks * (compiled.metadata.shared + RESERVED) <= SHARED_MEMORY
     assert blocks * registers * config.num_warps * 32 <= 65536
     assert not find_register_hazards(listing(artifacts_of(compiled)))
+
+
+@pytest.mark.parametrize("outer_loop", [False, True])
+def test_only_the_plain_matmul_is_serialized(outer_loop: bool) -> None:
+    """By the ptxas of Triton 3.6; that is why comparisons are made with the one-trip form."""
+    from triton.backends.compiler import GPUTarget
+
+    workload = get_workload("matmul")
+    config = workload.config_for((4096, 4096, 4096), outer_loop=outer_loop)
+    figures = kernel_figures(workload.compile(config, GPUTarget("cuda", 90, 32)))
+    assert figures.name == ("matmul_one_trip" if outer_loop else "matmul")
+    assert figures.serialized == (triton_version().version < (3, 7) and not outer_loop)
 
 
 def stack_and_registers(cubin: bytes, folder: Path) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 Usage: python scripts/bench_overhead.py [--kernels N] [--rounds N] [--only TEXT]
 
 Needs no GPU. CPU times are those of this process and of the assemblers it starts; on a busy machine
-take more rounds. The status is 1 if a target is missed.
+take more rounds. The status is 1 if a target is missed, 2 if `--only` selects nothing.
 """
 
 from __future__ import annotations
@@ -51,21 +51,31 @@ class Figure:
 def main() -> int:
     """Print one line per figure as it is measured."""
     parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s [options]")
-    parser.add_argument("--kernels", type=int, default=None, help="compile only so many kernels")
-    parser.add_argument("--rounds", type=int, default=8, help="compilations of each kind")
+    parser.add_argument("--kernels", type=_positive, help="compile only so many kernels")
+    parser.add_argument("--rounds", type=_positive, default=8, help="compilations of each kind")
     parser.add_argument("--only", default="", help="only figures whose name contains this")
     parser.add_argument("--memory-child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory_child:
         print(*overhead.trip_memory(5.0))
         return 0
+    measurements = dict(_measurements(options.kernels, options.rounds))
+    chosen = [measure for name, measure in measurements.items() if options.only in name]
+    if not chosen:
+        parser.error(f"no figure is called like {options.only!r}: {', '.join(measurements)}")
     met = True
-    for name, measure in _measurements(options.kernels, options.rounds):
-        if options.only in name:
-            figure = measure()
-            met &= figure.met
-            print(figure, flush=True)
+    for measure in chosen:
+        figure = measure()
+        met &= figure.met
+        print(figure, flush=True)
     return 0 if met else 1
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value
 
 
 def _measurements(kernels: int | None, rounds: int) -> Iterator[tuple[str, Callable[[], Figure]]]:
@@ -87,22 +97,20 @@ def _measurements(kernels: int | None, rounds: int) -> Iterator[tuple[str, Calla
 def _compile(what: str, pipeline: str, target: float, kernels: int | None, rounds: int) -> Figure:
     shares = overhead.compile_overhead(pipeline, overhead.compilable(kernels), rounds)
     percents = sorted(100 * share for share in shares)
-    quartiles = statistics.quantiles(percents, n=4)
-    return Figure(
-        f"CPU time to cubin with {what}",
-        statistics.median(percents),
-        "%",
-        target,
-        f"median of {len(percents)} kernels; quartiles {quartiles[0]:.2f} and {quartiles[2]:.2f}",
-    )
+    details = f"median of {len(percents)} kernels"
+    if len(percents) > 1:
+        quartiles = statistics.quantiles(percents, n=4)
+        details += f"; quartiles {quartiles[0]:.2f} and {quartiles[2]:.2f}"
+    median = statistics.median(percents)
+    return Figure(f"CPU time to cubin with {what}", median, "%", target, details)
 
 
 def _trip() -> Figure:
     name, operations, module = overhead.module_of_size(200)
     times = overhead.trip_times(module, 400)
-    details = f"the fastest of {len(times)}, median {statistics.median(times):.2f}; {name}"
+    details = f"median of {len(times)}, the fastest {min(times):.2f}; {name}"
     what = f"CPU time of a trip of a module of {operations} operations"
-    return Figure(what, min(times), "ms", 5.0, details)
+    return Figure(what, statistics.median(times), "ms", 5.0, details)
 
 
 def _memory() -> Figure:

@@ -28,7 +28,7 @@ PYTHON_TRITON39 = SOURCE / ".venv-triton39" / "bin" / "python"
 STEP_LIMIT_SECONDS = 1500
 TIMED_OUT = 124  # as the command `timeout` exits
 JOBS = os.cpu_count() or 1
-# Tests of statistics, packaging, ..., and of the kernels' arithmetic in Triton's interpreter, which do
+# Tests of statistics, packaging, ..., and of the kernels in Triton's interpreter, which do
 # not touch the Triton that is installed, or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
     "test_ab_nvml.py",

@@ -25,7 +25,8 @@ starts are included, and kernels that are in a cache are compiled again to be du
 Every kernel and specialization gets a folder with numbered files: the IR after each pass, a .diff
 where the pass changed it, PTX, SASS, figures.json, and index.html, which shows all of it.
 
-Exit status: that of the program if it fails; 1 for an error, or where no kernel was compiled.
+Exit status: that of the program if it fails; 1 for an error, where no kernel was compiled, or
+where a kernel's SASS or figures could not be had.
 
 examples:
   tilepass dump-ir persistent-matmul --target cuda:90 -p 'flatten-loops{mode=on}'
@@ -127,9 +128,11 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
             compile_file(Path(options.what), target, settings, *passes)
         else:
             compile_workload(options.what, target or default_target(), settings, *passes)
-    finally:
+    except BaseException:
         # What was recorded before an error shows where it came from.
-        _finish(recorder_options.folder, options.no_html)
+        _finish_after_error(recorder_options.folder, options.no_html)
+        raise
+    _require_complete(_finish(recorder_options.folder, options.no_html))
     return 0
 
 
@@ -162,9 +165,7 @@ def _dump_program(
         return status
     if not reports:
         raise TilepassError(f"{' '.join(command)} compiled no kernel{_but_which(options.kernel)}")
-    incomplete = [report.name for report in reports if report.figures is None]
-    if incomplete:
-        raise TilepassError(f"the dump is incomplete: {', '.join(incomplete)}")
+    _require_complete(reports)
     return 0
 
 
@@ -181,6 +182,23 @@ def _finish(folder: Path, no_html: bool) -> list[KernelReport]:
 
         print(f"page: {write_pages(folder, reports)}")
     return reports
+
+
+def _finish_after_error(folder: Path, no_html: bool) -> None:
+    """Complete the dump as far as that goes: the error before it is the one to report."""
+    from tilepass.dump.store import DumpError
+
+    try:
+        _finish(folder, no_html)
+    except DumpError as error:
+        print(f"note: the dump could not be completed: {error}", file=sys.stderr)
+
+
+def _require_complete(reports: Sequence[KernelReport]) -> None:
+    """Raise TilepassError if a compilation lacks what it was to lead to."""
+    problems = [f"{report.name}: {report.problem}" for report in reports if report.problem]
+    if problems:
+        raise TilepassError(f"the dump is incomplete: {'; '.join(problems)}")
 
 
 def _is_file(what: str) -> bool:

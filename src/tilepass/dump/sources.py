@@ -16,6 +16,7 @@ from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder
+from tilepass.dump.store import write_file
 from tilepass.frontends.placed import Placed, place_passes
 from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
@@ -83,7 +84,7 @@ def compile_file(
         module = _run_first(module, first, target, stage, recorder)
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
         copy = Path(folder, path.name)
-        copy.write_text(module.str(), encoding="utf-8")
+        write_file(copy, module.str())
         with _compiling(str(path)), enabled(",".join(map(str, rest)), observers=[recorder]):
             _triton().compile(str(copy), target=gpu_target(target), options=options)
 

@@ -59,11 +59,15 @@ def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def as_file(content: bytes, suffix: str) -> Generator[str]:
-    """The path of a temporary file that holds `content`."""
+    """The path of a temporary file that holds `content`. Raises TilepassError."""
     descriptor, path = tempfile.mkstemp(suffix=suffix, prefix="tilepass-")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            # The error of a full disk names no file.
+            raise TilepassError(f"cannot write {path}: {error.strerror}") from error
         yield path
     finally:
         os.unlink(path)

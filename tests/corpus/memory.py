@@ -23,10 +23,12 @@ def vector_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def cache_modes(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.max_contiguous(tl.arange(0, BLOCK), BLOCK)
     tl.assume(n > 0)
-    x = tl.load(x_ptr + at, cache_modifier=".cg", eviction_policy="evict_last")
+    # ptxas takes a cache modifier or an eviction policy, not both.
+    x = tl.load(x_ptr + at, cache_modifier=".cg") + tl.load(x_ptr, eviction_policy="evict_last")
     y = tl.load(y_ptr + at, mask=at < n, other=1.0, volatile=True)
     tl.debug_barrier()
-    tl.store(out_ptr + at, x + y, cache_modifier=".wt", eviction_policy="evict_first")
+    tl.store(out_ptr + at, x + y, cache_modifier=".wt")
+    tl.store(out_ptr, 0.0, eviction_policy="evict_first")
 
 
 @triton.jit

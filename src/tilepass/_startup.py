@@ -3,6 +3,8 @@
     TILEPASS          the pipeline; nothing happens where it is unset or empty
     TILEPASS_LOAD     files with passes, separated like PATH
     TILEPASS_REMARKS  the kinds of remarks that go to stderr, as of `--remarks` (default: missed)
+    TILEPASS_VALIDATE 1: execute what passes rewrote, as of `--validate` (0 or unset: do not)
+    TILEPASS_VALIDATE_SHAPES  sizes for that, which they imply; separated by `;`
     TILEPASS_DUMP     what `tilepass dump-ir` wants recorded (see dump.environment)
 
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
@@ -28,12 +30,17 @@ if TYPE_CHECKING:
 PIPELINE = "TILEPASS"
 LOAD = "TILEPASS_LOAD"
 REMARKS = "TILEPASS_REMARKS"
+VALIDATE = "TILEPASS_VALIDATE"
+VALIDATE_SHAPES = "TILEPASS_VALIDATE_SHAPES"
+SHAPES_SEPARATOR = ";"
 DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
 
 _pipeline = os.environ.get(PIPELINE, "")
 _load = [os.path.abspath(path) for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
 _remarks = os.environ.get(REMARKS, "missed")
+_validate = os.environ.get(VALIDATE, "")
+_shapes = [text for text in os.environ.get(VALIDATE_SHAPES, "").split(SHAPES_SEPARATOR) if text]
 _dump = os.environ.get(DUMP, "")
 
 
@@ -53,8 +60,23 @@ def activate() -> None:
 def _enable() -> None:
     from tilepass.activate import enabled
 
-    activation = enabled(_pipeline, observers=_observers(), load=_load, remarks=_remarks)
+    activation = enabled(
+        _pipeline,
+        observers=_observers(),
+        load=_load,
+        remarks=_remarks,
+        validate=_is_on(VALIDATE, _validate),
+        validate_shapes=_shapes,
+    )
     activation.enter(of_environment=True)
+
+
+def _is_on(variable: str, value: str) -> bool:
+    if value not in ("", "0", "1"):
+        from tilepass.core.errors import OptionError
+
+        raise OptionError(f"{variable} is '{value}': expected 1 or 0")
+    return value == "1"
 
 
 def _observers() -> list[StageObserver]:

@@ -18,6 +18,7 @@ from tilepass.frontends.placed import Placed, place_passes
 if TYPE_CHECKING:
     from tilepass.frontends.triton.hook import Level
     from tilepass.frontends.triton.segments import StageObserver
+    from tilepass.frontends.triton.validation import Validator
 
 REMARK_KINDS: tuple[RemarkKind, ...] = ("passed", "missed", "analysis")
 
@@ -51,6 +52,7 @@ class Activation(ContextDecorator):
         passes: Sequence[Placed],
         observers: Sequence[StageObserver],
         shown: frozenset[RemarkKind],
+        validator: Validator | None = None,
     ) -> None:
         from tilepass.frontends.triton.cache_key import pipeline_key
 
@@ -58,6 +60,7 @@ class Activation(ContextDecorator):
         self.key = pipeline_key(self.passes)
         self._observers = tuple(observers)
         self._shown = shown
+        self._validator = validator
         self._entered: list[Level] = []
 
     def __enter__(self) -> Session:
@@ -70,7 +73,8 @@ class Activation(ContextDecorator):
         from tilepass.frontends.triton.segments import Plan
 
         session = Session(",".join(map(str, self.passes)), self._shown)
-        plan = Plan(self.passes, self._observers, _context_maker(session), _skipper(session))
+        make_context, skipped = _context_maker(session), _skipper(session)
+        plan = Plan(self.passes, self._observers, make_context, skipped, self._validator)
         level = hook.Level(plan, self.key, of_environment)
         hook.push(level)
         self._entered.append(level)
@@ -89,12 +93,19 @@ def enabled(
     observers: Iterable[StageObserver] = (),
     load: Iterable[str | Path] = (),
     remarks: str = "missed",
+    validate: bool = False,
+    validate_shapes: Sequence[str] = (),
 ) -> Activation:
     """A context manager in which Triton compiles with a pipeline of passes.
 
     An inner block's pipeline replaces the outer one's: `enabled("")` gives stock Triton. Observers
     of all blocks are called. `load` names Python files with passes. `remarks` lists the kinds of
     remarks that go to stderr: `passed`, `missed`, `analysis`, `all`, `none`.
+
+    With `validate`, kernels that passes rewrote are executed on the CPU while they are compiled; a
+    difference ends the compilation (see frontends.triton.validation). `validate_shapes` are sizes
+    for that, as of `tilepass check --shapes`, and imply it. What a cache holds is not compiled, and
+    so not validated.
 
     The pipeline holds for the process, all of its threads included, and for processes that it
     forks; for processes that start anew see `tilepass run` and the variable TILEPASS. Enter and
@@ -108,7 +119,9 @@ def enabled(
 
     triton_version()
     shown = parse_remark_kinds(remarks)
-    return Activation(place_passes(pipeline_text, load), tuple(observers), shown)
+    passes = place_passes(pipeline_text, load)
+    validator = _make_validator(validate_shapes) if validate or validate_shapes else None
+    return Activation(passes, tuple(observers), shown, validator)
 
 
 def parse_remark_kinds(text: str) -> frozenset[RemarkKind]:
@@ -125,6 +138,13 @@ def parse_remark_kinds(text: str) -> frozenset[RemarkKind]:
                 f"remarks: '{word}' is not one of {', '.join(known)}{nearest(word, known)}"
             )
     return frozenset(shown)
+
+
+def _make_validator(shapes: Sequence[str]) -> Validator:
+    # Here and not above: it loads the simulator.
+    from tilepass.frontends.triton.validation import Validator
+
+    return Validator(shapes)
 
 
 def _context_maker(session: Session) -> Any:

@@ -22,6 +22,16 @@ none that starts without its `site` module, as `python -S`):
   TILEPASS          the pipeline
   TILEPASS_LOAD     files with passes, separated like PATH
   TILEPASS_REMARKS  the kinds of remarks that go to stderr
+  TILEPASS_VALIDATE, TILEPASS_VALIDATE_SHAPES  1, and shapes separated by ';' (--validate)
+
+With --validate every kernel that a pass rewrote is executed on the CPU while it is compiled: before
+the pass and after it, for the same random arguments of small shapes. Every array must be the same,
+bit by bit. If a rewritten kernel has barriers or asynchronous copies, they are checked at the end
+of the stage ttgir. A failure ends the compilation, with the pass, what differs or the schedule that
+goes wrong, and a file that reproduces it. What cannot be executed (operations that the simulator
+does not know, a kernel that goes wrong on these shapes without the pass) is a remark of the kind
+missed, 'not validated: ...', and the compilation goes on. A kernel that Triton's cache holds is not
+compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything.
 """
 
 
@@ -34,8 +44,16 @@ def main(arguments: Sequence[str]) -> int:
     command: list[str] = options.command[options.command[:1] == ["--"] :]
     if not command:
         _parser().error("the program to run is missing (tilepass run -p PIPELINE -- python app.py)")
-    _check(options.pipeline, options.load, options.remarks)
-    environment = program_environment(os.environ, options.pipeline, options.load, options.remarks)
+    shapes: list[str] = options.validate_shapes
+    _check(options.pipeline, options.load, options.remarks, shapes)
+    environment = program_environment(
+        os.environ,
+        options.pipeline,
+        options.load,
+        options.remarks,
+        validate=options.validate,
+        shapes=shapes,
+    )
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, environment)
@@ -44,7 +62,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def program_environment(
-    environment: Mapping[str, str], pipeline: str, load: Sequence[str], remarks: str
+    environment: Mapping[str, str],
+    pipeline: str,
+    load: Sequence[str],
+    remarks: str,
+    *,
+    validate: bool = False,
+    shapes: Sequence[str] = (),
 ) -> dict[str, str]:
     """The environment in which a program runs with a pipeline, of one that has none or another."""
     site = str(Path(tilepass.__file__).parent / "_site")
@@ -59,10 +83,12 @@ def program_environment(
         _startup.PIPELINE: pipeline,
         _startup.LOAD: os.pathsep.join(str(Path(path).resolve()) for path in load),
         _startup.REMARKS: remarks,
+        _startup.VALIDATE: "1" if validate else "",
+        _startup.VALIDATE_SHAPES: _startup.SHAPES_SEPARATOR.join(shapes),
     }
 
 
-def _check(pipeline: str, load: Sequence[str], remarks: str) -> None:
+def _check(pipeline: str, load: Sequence[str], remarks: str, shapes: Sequence[str]) -> None:
     """Find errors before the program starts: it may import triton late, or never."""
     from tilepass.activate import parse_remark_kinds
     from tilepass.frontends.placed import place_passes
@@ -70,12 +96,18 @@ def _check(pipeline: str, load: Sequence[str], remarks: str) -> None:
     parse_remark_kinds(remarks)
     # What there is to say about the files, the program says.
     place_passes(pipeline, load, quiet=True)
+    if shapes:
+        from tilepass.sim.inputs import parse_shapes
+
+        for text in shapes:
+            parse_shapes(text)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tilepass run",
-        usage="tilepass run -p PIPELINE [--load FILE] [--remarks KINDS] -- PROGRAM [ARGUMENT ...]",
+        usage="tilepass run -p PIPELINE [--load FILE] [--remarks KINDS] [--validate] "
+        "[--validate-shapes SHAPES] -- PROGRAM [ARGUMENT ...]",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -90,6 +122,17 @@ def _parser() -> argparse.ArgumentParser:
         default="missed",
         metavar="KINDS",
         help="remarks on stderr: passed, missed, analysis, all, none (default: missed)",
+    )
+    parser.add_argument(
+        "--validate", action="store_true", help="execute kernels that passes rewrote on the CPU"
+    )
+    parser.add_argument(
+        "--validate-shapes",
+        action="append",
+        default=[],
+        metavar="SHAPES",
+        help="sizes for --validate (implied), as of `tilepass check --shapes` (default: 64 and "
+        "100); may be given several times",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM")
     return parser

@@ -126,11 +126,22 @@ def compare(
     step_limit: int = STEP_LIMIT,
 ) -> None:
     """Run both on one case. Raises as `assert_equivalent`."""
+    compare_with(execute(before, case, step_limit), before, after, case, tolerance, step_limit)
+
+
+def compare_with(
+    left: Mapping[str, Argument],
+    before: Program,
+    after: Program,
+    case: Case,
+    tolerance: float = 0.0,
+    step_limit: int = STEP_LIMIT,
+) -> None:
+    """Run `after` alone: `left` is what `execute(before, case)` returned. Raises as `compare`."""
     names = [group.name for group in grouped(before.parameters)]
     others = [group.name for group in grouped(after.parameters)]
     if len(names) != len(others):
         raise NotEquivalentError(f"the kernels take {len(names)} and {len(others)} parameters")
-    left = execute(before, case, step_limit)
     arguments = make_arguments(before.parameters, case.shapes, case.seed)
     renamed = {other: arguments[name] for name, other in zip(names, others, strict=True)}
     try:

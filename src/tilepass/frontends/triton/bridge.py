@@ -7,6 +7,7 @@ share one; where none of the operations that they touch occurs, there is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilepass.core.errors import ParseError, PassFailure
@@ -32,6 +33,7 @@ from tilepass.ir.memory_file import MemoryFile
 
 __all__ = [
     "Captured",
+    "Rewrite",
     "TritonModule",
     "capture_diagnostics",
     "from_engine",
@@ -47,6 +49,23 @@ __all__ = [
 
 MakeContext = Callable[[Pass], PassContext]
 AfterPass = Callable[[Pass, Callable[[], str]], None]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What the last of `passes` made of `before`, in generic text: `after`, which verifies.
+
+    `original` prints the module before the first of the passes, as Triton does.
+    """
+
+    passes: Sequence[Pass]
+    context: PassContext
+    before: str
+    after: engine.Module
+    original: Callable[[], str]
+
+
+Validate = Callable[[Rewrite], None]
 
 
 def to_engine(module: TritonModule) -> engine.Module:
@@ -79,18 +98,20 @@ def run_passes(
     passes: Sequence[Pass],
     make_context: MakeContext,
     after_pass: AfterPass | None = None,
+    validate: Validate | None = None,
 ) -> TritonModule:
     """Run passes one after the other on one trip; returns the module to go on with.
 
     That is `module` itself if no pass's `touches` occur; it is unchanged in any case. `after_pass`
-    is called after each pass that ran, with a function that prints the module as Triton would.
+    is called after each pass that ran, with a function that prints the module as Triton would;
+    `validate`, before that, after each that changed the module, and raises what it finds.
     Raises PassFailure, with a reproducer, when a pass raises or leaves invalid IR.
     """
     everywhere = all(not a_pass.touches for a_pass in passes)
     names = set[str]() if everywhere else operation_names(module)
     if not any(_may_fire(a_pass, names) for a_pass in passes):
         return module
-    trip = _Trip(module, passes, make_context)
+    trip = _Trip(module, passes, make_context, validate)
     for index, a_pass in enumerate(passes):
         if not _may_fire(a_pass, names):
             continue
@@ -110,11 +131,16 @@ class _Trip:
     """One module's way through the engine."""
 
     def __init__(
-        self, module: TritonModule, passes: Sequence[Pass], make_context: MakeContext
+        self,
+        module: TritonModule,
+        passes: Sequence[Pass],
+        make_context: MakeContext,
+        validate: Validate | None,
     ) -> None:
         self._original = module
         self._passes = passes
         self._make_context = make_context
+        self._validate = validate
         self._aliases, text = Aliases.expand(generic_text(module))
         self.working = engine.parse_expanded(text)
         # (index of the pass, its context, the module after it): which pass broke the module, when
@@ -125,10 +151,16 @@ class _Trip:
         """Run one pass and verify what the engine can verify."""
         a_pass = self._passes[index]
         context = self._make_context(a_pass)
+        before = engine.print_generic(self.working) if self._validate else ""
         if reason := checked_run(a_pass, self.working, context):
             raise self._failure(index, context, reason)
         copy = self.working.operation.clone() if len(self._passes) > 1 else None
         self._after.append((index, context, copy))
+        if self._validate and engine.print_generic(self.working) != before:
+            # What Triton's verifier rejects is reported as that.
+            self._parsed(_printed(self.working, self._aliases))
+            passes, original = self._passes[: index + 1], self._original.str
+            self._validate(Rewrite(passes, context, before, self.working, original))
 
     def pretty(self) -> str:
         """The module as it is now, in Triton's form."""

@@ -14,7 +14,7 @@ import inspect
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triton import knobs
@@ -120,7 +120,7 @@ def _install() -> None:
     observers: list[StageObserver] = []
     for level in _levels:
         observers.extend(level.plan.observers)
-    plan = Plan(top.plan.passes, tuple(observers), top.plan.make_context, top.plan.skipped)
+    plan = replace(top.plan, observers=tuple(observers))
     _in_force = Level(plan, top.key)
     _hook = _make_hook(_in_force, _foreign_hook)
     setattr(_runtime, HOOK, _hook)

@@ -39,11 +39,21 @@ class Failure:
         """What the user reads: the pass, the reason, and how to replay it."""
         return f"pass '{self.passes[-1].name}' {self.reason}\n{write_reproducer(self)}"
 
+    def command(self, file: str) -> str:
+        """The command that shows the failure again, `file` being that with the module."""
+        words = ["tilepass-opt", file, *self.flags]
+        if self.context.target:
+            words += ["--target", str(self.context.target)]
+        words += ["-p", shlex.quote(",".join(map(str, self.passes)))]
+        for path in dict.fromkeys(filter(None, map(_loaded_from, self.passes))):
+            words += ["--load", shlex.quote(path)]
+        return " ".join(words)
+
 
 def write_reproducer(failure: Failure) -> str:
     """Write the file; returns the line that names it and the command that replays it."""
     header = [
-        f"// RUN: {_command(failure, '%s')}",
+        f"// RUN: {failure.command('%s')}",
         f"// {failure.context.compiler}: pass '{failure.passes[-1].name}' "
         f"{failure.reason.splitlines()[0]}",
     ]
@@ -57,17 +67,7 @@ def write_reproducer(failure: Failure) -> str:
             file.write("\n".join([*header, failure.module_text]))
     except OSError as error:
         return f"the reproducer could not be written: {error}"
-    return f"reproducer: {path}\nreplay: {_command(failure, shlex.quote(path))}"
-
-
-def _command(failure: Failure, file: str) -> str:
-    words = ["tilepass-opt", file, *failure.flags]
-    if failure.context.target:
-        words += ["--target", str(failure.context.target)]
-    words += ["-p", shlex.quote(",".join(map(str, failure.passes)))]
-    for path in dict.fromkeys(filter(None, map(_loaded_from, failure.passes))):
-        words += ["--load", shlex.quote(path)]
-    return " ".join(words)
+    return f"reproducer: {path}\nreplay: {failure.command(shlex.quote(path))}"
 
 
 def _loaded_from(a_pass: Pass | Replayable) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from triton._C import libtriton
 
@@ -30,6 +30,10 @@ from tilepass.frontends.triton.recording import (
 from tilepass.frontends.triton.targets import target_of
 from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
+
+if TYPE_CHECKING:
+    # The simulator is loaded only where validation is on.
+    from tilepass.frontends.triton.validation import Validator
 
 Origin = Literal["triton", "tilepass"]
 
@@ -88,13 +92,14 @@ class ContextObserver(Protocol):
 class Plan:
     """What is to happen in every compilation.
 
-    `skipped` is told of each pass that has no place in a compilation, and why.
+    `skipped` is told of each pass without a place in a compilation, and why.
     """
 
     passes: tuple[Placed, ...]
     observers: tuple[StageObserver, ...]
     make_context: Callable[[Pass, Target, Mapping[str, object]], PassContext]
     skipped: Callable[[Placed, str], None]
+    validator: Validator | None = None
 
 
 def instrument(
@@ -130,6 +135,7 @@ class _Weaving:
     current: str = ""
     begun: bool = False
     changed_by: list[Placed] = field(default_factory=list[Placed])
+    rewriters: list[Pass] = field(default_factory=list[Pass])
     index: int = 0
 
     def stage(self, name: str, stage: Stage) -> Stage:
@@ -144,6 +150,8 @@ class _Weaving:
             if not is_mlir:
                 return self._done(stage(source, metadata))
             source = self._run_python(self.places.at_stage("start", name), source)
+            if name == LAST_STAGE:
+                self._validate_protocol(source)
             result = self._run_stage(stage, source, metadata)
             result = self._run_python(self.places.at_stage("end", name), result)
             if name == LAST_STAGE:
@@ -180,6 +188,18 @@ class _Weaving:
             )
             observer.begin(compilation, lambda: str(_artifact(source)))
 
+    def _validate(self, rewrite: bridge.Rewrite) -> None:
+        assert self.plan.validator is not None
+        self.plan.validator.check_values(rewrite)
+        self.rewriters.append(rewrite.passes[-1])
+
+    def _validate_protocol(self, module: Any) -> None:
+        """Before the lowering to LLVM, with all fences that Triton inserts in place."""
+        if self.plan.validator is None or not self.rewriters:
+            return
+        context = self.plan.make_context(self.rewriters[-1], self.target, self.options)
+        self.plan.validator.check_protocol(module, self.rewriters, context)
+
     def _run_python(self, passes: Sequence[Placed], module: Any) -> Any:
         if not passes:
             return module
@@ -200,6 +220,7 @@ class _Weaving:
                 [placed.instance for placed in passes],
                 make_context,
                 after_pass if self.plan.observers else None,
+                self._validate if self.plan.validator else None,
             )
         except ParseError as error:
             raise AnchorError(

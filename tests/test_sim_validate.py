@@ -1,0 +1,196 @@
+"""Validation while kernels are compiled: what it stops, what it lets through, what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import validate_kernels
+from frontend_support import compile_kernel, operation_of, write_pass, write_rewrite
+from passes_kernels import compile_matmul
+
+from tilepass import _startup
+from tilepass.activate import enabled
+from tilepass.cli.main import main
+from tilepass.cli.run import program_environment
+from tilepass.core.errors import OptionError, PassFailure
+
+assembly_kernel = cast("Any", validate_kernels).assembly_kernel
+
+# Of a sum the operands may change places.
+SWAP = (
+    "from tilepass.ir.engine import operations\n"
+    "        for each in operations(module):\n"
+    "            if each.name == 'arith.addf':\n"
+    "                each.operands[0], each.operands[1] = each.operands[1], each.operands[0]\n"
+    "                each.attributes['swapped'] = ir.UnitAttr.get(module.context)"
+)
+ERASE_WAITS = (
+    "from tilepass.ir.engine import operations\n"
+    "        for each in operations(module):\n"
+    "            if each.name == 'ttng.wait_barrier':\n"
+    "                each.erase()"
+)
+DIFFERENCE = (
+    r"error: pass 'rewrite-add' changed what add_kernel computes\n"
+    r"y_pointer\[0\] is \S+ in the first kernel and \S+ in the second; 1\d\d of 102400 elements"
+    r" differ\nnote: with shapes 64, seed 0, grid 1,1,1\n"
+    r"reproducer: (\S+/tilepass-rewrite-add-\S+\.mlir)\n"
+    r"replay: (tilepass-opt \1 .* \| tilepass check \1 --against - --shapes 64)\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    # Reproducers go there.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_a_pass_that_keeps_the_values_goes_through(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    swap = write_pass(tmp_path, "swap", SWAP)
+    with enabled("swap", load=[swap], remarks="all", validate=True) as session:
+        assert operation_of(compile_kernel()) == "add"
+    (remark,) = session.remarks
+    assert remark.kind == "analysis"
+    assert remark.message == "validated: add_kernel computes the same in 6 cases"
+    assert remark.format() in capfd.readouterr().err
+
+
+def test_a_module_that_is_not_changed_is_not_executed(tmp_path: Path) -> None:
+    idle = write_pass(tmp_path, "idle", "pass")
+    with enabled("idle", load=[idle], validate=True) as session:
+        compile_kernel()
+    assert session.remarks == []
+
+
+def test_run_stops_at_a_pass_that_changes_values(tmp_path: Path) -> None:
+    """With the pass, the difference, and a command that shows it again."""
+    load = write_rewrite(tmp_path)
+    application = tmp_path / "application.py"
+    application.write_text("from frontend_support import compile_kernel\ncompile_kernel()\n")
+    tests, scripts = str(Path(__file__).parent), str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": tests,
+        "PATH": os.pathsep.join([scripts, os.environ.get("PATH", "")]),
+    }
+    command = "import sys; from tilepass.cli.main import main; sys.exit(main())"
+    options = ["run", "-p", "rewrite-add", "--load", str(load), "--validate", "--"]
+    result = subprocess.run(
+        [sys.executable, "-c", command, *options, sys.executable, str(application)],
+        env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 1
+    found = re.search(DIFFERENCE, result.stderr)
+    assert found, result.stderr
+    assert "Traceback" not in result.stderr
+    again = subprocess.run(found[2], shell=True, env=environment, capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "in the first kernel and" in again.stderr
+
+
+def test_what_cannot_be_executed_is_a_remark(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And the compilation goes on, with the values that the pass leaves."""
+    with enabled("rewrite-add", load=[write_rewrite(tmp_path)], validate=True):
+        assert operation_of(compile_kernel(assembly_kernel)) == "mul"
+    message = (
+        r"validate_kernels\.py:\d+:\d+: remark: \[rewrite-add\] missed: not validated: "
+        r"tt\.elementwise_inline_asm cannot be simulated: .*'sqrt\.approx\.f32'"
+    )
+    assert re.search(message, capfd.readouterr().err)
+
+
+def test_a_kernel_that_goes_wrong_by_itself_is_a_remark(tmp_path: Path) -> None:
+    """The shapes are to blame, or the kernel; other shapes are executed all the same."""
+    load, shapes = [write_rewrite(tmp_path)], ["64,x_pointer=16", "64,no_such=1"]
+    options: dict[str, Any] = {"load": load, "remarks": "none", "validate": True}
+    with enabled("rewrite-add", validate_shapes=shapes, **options) as session:
+        assert operation_of(compile_kernel()) == "mul"
+    bounds, name = [each.message for each in session.remarks if each.kind == "missed"]
+    assert bounds.startswith(
+        "not validated: with shapes 64,x_pointer=16, before the pass: tt.load: "
+    )
+    assert name.endswith("no parameter 'no_such' (parameters: x_pointer, y_pointer)")
+    with (
+        enabled("rewrite-add", validate_shapes=[shapes[0], "100"], **options),
+        pytest.raises(PassFailure, match="changed what add_kernel computes"),
+    ):
+        compile_kernel()
+
+
+def test_a_protocol_that_goes_wrong_stops_the_compilation(tmp_path: Path) -> None:
+    """Alone, each program computes the same without its waits."""
+    load = write_pass(tmp_path, "erase-waits", ERASE_WAITS, "end:ttgir")
+    shapes = ["64,M=128,N=128,K=128"]
+    with (
+        enabled("erase-waits", load=[load], validate=True, validate_shapes=shapes),
+        pytest.raises(PassFailure) as caught,
+    ):
+        compile_matmul(flatten=False)
+    message = str(caught.value)
+    assert message.startswith(
+        "pass 'erase-waits' rewrote a kernel whose asynchronous protocol goes wrong at the end of "
+        "ttgir (rewritten by: erase-waits)\n"
+    )
+    assert "note: schedule of seed " in message
+    assert re.search(r"\nreplay: tilepass check \S+\.mlir --shapes 64,M=128,N=128,K=128$", message)
+
+
+def test_a_protocol_that_is_right_goes_through(tmp_path: Path) -> None:
+    mark = "module.operation.attributes['tt.marked'] = ir.UnitAttr.get(module.context)"
+    load = write_pass(tmp_path, "mark", mark, "start:ttgir")
+    shapes = ["64,M=128,N=128,K=128"]
+    with enabled("mark", load=[load], remarks="none", validate=True, validate_shapes=shapes) as on:
+        compile_matmul(flatten=False)
+    values, protocol = [each.message for each in on.remarks]
+    assert values == "validated: matmul computes the same in 3 cases"
+    assert re.match(r"validated: protocol: \d+ schedules of \d problems", protocol)
+
+
+def test_the_environment_of_a_validating_program() -> None:
+    shapes = ["64,K=100", "32"]
+    made = program_environment({}, "p", [], "all", validate=True, shapes=shapes)
+    assert (made["TILEPASS_VALIDATE"], made["TILEPASS_VALIDATE_SHAPES"]) == ("1", "64,K=100;32")
+    inner = program_environment(made, "p", [], "all")
+    assert (inner["TILEPASS_VALIDATE"], inner["TILEPASS_VALIDATE_SHAPES"]) == ("", "")
+    is_on = cast("Any", _startup)._is_on
+    assert [is_on("X", value) for value in ("", "0", "1")] == [False, False, True]
+    with pytest.raises(OptionError, match="X is 'yes': expected 1 or 0"):
+        is_on("X", "yes")
+
+
+def test_shapes_in_error_end_the_command_before_the_program(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    options = ["run", "-p", "flatten-loops", "--validate-shapes", "64,K="]
+    assert main([*options, "--", sys.executable, "-c", "print('started')"]) == 1
+    captured = capfd.readouterr()
+    assert captured.err.startswith("error: shapes '64,K=': 'K=' is neither SIZE")
+    assert captured.out == ""
+
+
+def test_the_simulator_is_loaded_only_for_it(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from frontend_support import compile_kernel, operation_of\n"
+        "print(operation_of(compile_kernel()), 'tilepass.sim' in sys.modules)"
+    )
+    base = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = program_environment(base, "rewrite-add", [str(write_rewrite(tmp_path))], "none")
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert result.stdout == "mul False\n", result.stderr

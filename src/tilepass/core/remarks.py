@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
 
@@ -24,13 +24,6 @@ class Remark:
         """`file:line:column: remark: [pass-name] kind: message`."""
         text = f"[{self.pass_name}] {self.kind}: {self.message}"
         return Diagnostic("remark", text, self.location).format()
-
-
-class HasLocation(Protocol):
-    """An MLIR operation of the bindings."""
-
-    @property
-    def location(self) -> object: ...
 
 
 RemarkListener = Callable[[Remark], None]

@@ -67,14 +67,14 @@ def memory_obstacle(nest: LoopNest) -> Obstacle | None:
     """
     main = (*nest.before, nest.inner[0].operation)
     written = {
-        _root(each.operands[0])
+        root_of(each.operands[0])
         for each, effect in _accesses((*main, *nest.after))
         if effect & Effect.WRITE
     }
     for each, effect in _accesses(main):
         if not written or effect != Effect.READ:
             continue
-        root = _root(each.operands[0])
+        root = root_of(each.operands[0])
         if root is None or None in written or root in written:
             return Obstacle(
                 f"{each.name} may read what the tile loop stores, and the next tile's loads would "
@@ -103,12 +103,12 @@ def _accesses(among: tuple[Operation, ...]) -> list[tuple[Operation, Effect]]:
     return found
 
 
-def _root(pointer: ir.Value) -> tuple[str, int] | None:
+def root_of(pointer: ir.Value) -> tuple[str, int] | None:
     """What a pointer or descriptor was derived from; None if that cannot be told."""
     value = pointer
     while (source := defining_operation(value)) is not None:
         if source.name == "tt.load":
-            table = _root(source.operands[0])
+            table = root_of(source.operands[0])
             return None if table is None else (f"loaded from {table[0]}", table[1])
         if source.name not in _DERIVED_POINTERS:
             return None
@@ -119,4 +119,4 @@ def _root(pointer: ir.Value) -> tuple[str, int] | None:
         return ("argument", argument.arg_number)
     if holder.name != "scf.for" or argument.arg_number == 0:
         return None
-    return _root(Loop(holder).carried[argument.arg_number - 1].initial)
+    return root_of(Loop(holder).carried[argument.arg_number - 1].initial)

@@ -1,0 +1,196 @@
+"""What a persistent nest consists of, as the builders of all schemes see it.
+
+prelude                                  // pure, or run once in front of everything
+scf.for %tile = ... {                    // outer
+  tile operations                        // rows, columns, trip count; a bias loaded early
+  scf.for %k = ... iter_args(%acc) {     // inner
+    step operations                      // scalars that the loads' coordinates need
+    loads -> views -> dot
+  }
+  epilogue                               // elementwise, tile loads, stores
+}
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
+from tilepass.ir.loops import Carried, Loop
+
+_BITS = {"i1": 8, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "tf32": 32}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a nest cannot be specialized: the operation to blame, the reason, what would help."""
+
+    operation: Operation
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.hint}" if self.hint else self.reason
+
+
+@dataclass(frozen=True)
+class TileLoad:
+    """A `tt.descriptor_load`: a block of global memory that TMA can bring to shared memory."""
+
+    operation: Operation
+
+    @property
+    def descriptor(self) -> ir.Value:
+        return self.operation.operands[0]
+
+    @property
+    def coordinates(self) -> tuple[ir.Value, ...]:
+        """The first element's index in each dimension, i32."""
+        return tuple(self.operation.operands)[1:]
+
+    @property
+    def block(self) -> TensorType:
+        """Shape, element type and shared memory encoding that the descriptor names."""
+        return block_of(self.descriptor)
+
+    @property
+    def bytes(self) -> int:
+        """What one load brings, and what a slot for it takes."""
+        return bytes_of(self.block)
+
+
+@dataclass(frozen=True)
+class DotOperand:
+    """An operand of the dot: which load it comes from, seen through which `ttg.memdesc_*` views."""
+
+    load: int
+    views: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class TmaStore:
+    """A `tt.descriptor_store`.
+
+    `value` is what goes to the staging buffer. It is in front of the `ttg.convert_layout`
+    operations that only this store used, `dropped`: a buffer can be written from any layout, and
+    straight from the accumulator's it takes stmatrix.
+    """
+
+    operation: Operation
+    value: ir.Value
+    dropped: tuple[Operation, ...]
+
+    @property
+    def descriptor(self) -> ir.Value:
+        return self.operation.operands[0]
+
+    @property
+    def coordinates(self) -> tuple[ir.Value, ...]:
+        """The first element's index in each dimension, i32."""
+        return tuple(self.operation.operands)[2:]
+
+    @property
+    def block(self) -> TensorType:
+        """Shape, element type and shared memory encoding that the descriptor names."""
+        return block_of(self.descriptor)
+
+    @property
+    def bytes(self) -> int:
+        """What a staging buffer takes."""
+        return bytes_of(self.block)
+
+
+@dataclass(frozen=True)
+class PersistentNest:
+    """A tile loop with one dot loop in it, taken apart. Operations stand in program order.
+
+    `tile_operations` and `epilogue` hold everything before and after the inner loop, stores and
+    loads included. `tile_loads` are the descriptor loads among them that a producer may run ahead
+    of: they read nothing that the nest stores.
+    """
+
+    function: Operation
+    outer: Loop
+    inner: Loop
+    prelude: tuple[Operation, ...]
+    tile_operations: tuple[Operation, ...]
+    step_operations: tuple[Operation, ...]
+    loads: tuple[TileLoad, ...]
+    a: DotOperand
+    b: DotOperand
+    dot: Operation
+    accumulator: int
+    epilogue: tuple[Operation, ...]
+    tile_loads: tuple[TileLoad, ...]
+    tma_stores: tuple[TmaStore, ...]
+    pointer_stores: tuple[Operation, ...]
+    num_warps: int
+
+    @property
+    def carried_accumulator(self) -> Carried:
+        """The accumulator as the inner loop carries it."""
+        return self.inner.carried[self.accumulator]
+
+    @property
+    def carried_scalars(self) -> tuple[Carried, ...]:
+        """What else the inner loop carries: scalars that only the loads' coordinates need."""
+        carried = self.inner.carried
+        return tuple(each for index, each in enumerate(carried) if index != self.accumulator)
+
+    @property
+    def accumulator_type(self) -> TensorType:
+        """Shape [M, N], element type and `#ttg.nvidia_mma` encoding of the accumulator."""
+        return tensor_type(self.dot.results[0])
+
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        """M, N and K of a step, in elements."""
+        m, n = self.accumulator_type.shape
+        load = self.loads[self.a.load]
+        return m, n, math.prod(load.block.shape) // m
+
+    @property
+    def accumulator_registers(self) -> int:
+        """Registers of 32 bits that each thread has for the accumulator."""
+        m, n, _ = self.tile
+        return m * n // (32 * self.num_warps)
+
+    @property
+    def stage_bytes(self) -> int:
+        """What the loads of one step bring."""
+        return sum(load.bytes for load in self.loads)
+
+    def is_tile_load(self, operation: Operation) -> bool:
+        """Whether an operation is one of `tile_loads`."""
+        return any(load.operation == operation for load in self.tile_loads)
+
+
+def block_of(descriptor: ir.Value) -> TensorType:
+    """The block of a value of type `!tt.tensordesc`."""
+    view = parse_type(descriptor.type)
+    assert isinstance(view, TensorDescType)
+    return view.block
+
+
+def tensor_type(value: ir.Value) -> TensorType:
+    """The view of a tensor's type."""
+    view = parse_type(value.type)
+    assert isinstance(view, TensorType)
+    return view
+
+
+def element_bits(element: str) -> int:
+    """Bits that an element takes in memory."""
+    return _BITS.get(element) or int("".join(filter(str.isdigit, element)))
+
+
+def bytes_of(tensor: TensorType) -> int:
+    """Bytes of a tensor in memory."""
+    return math.prod(tensor.shape) * element_bits(tensor.element) // 8
+
+
+def holds(values: tuple[ir.Value, ...], wanted: ir.Value) -> bool:
+    """Whether `wanted` is one of `values`."""
+    return any(same_value(each, wanted) for each in values)

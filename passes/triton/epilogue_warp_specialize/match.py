@@ -1,0 +1,160 @@
+"""From a module to the description of its persistent nest, or the reason why there is none."""
+
+from __future__ import annotations
+
+from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
+from tilepass.analysis.nest_facts import dots_in
+from tilepass.analysis.structure import nested
+from tilepass.core.pass_base import Target
+from tilepass.ir.effects import Effect, effects_of, is_pure
+from tilepass.ir.engine import Module, Operation, ir, operations
+from tilepass.ir.loops import FOR, Loop, LoopNest, nest_of, outermost_loops
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    PersistentNest,
+    Refusal,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match_epilogue
+from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
+
+SPECIALIZE = "ttg.warp_specialize"
+_HOPPER = 90
+
+
+def candidate_loops(module: Module) -> list[Loop]:
+    """The outermost loops with a dot in them: those that the pass owes a remark."""
+    return [loop for loop in outermost_loops(module) if dots_in(loop)]
+
+
+def match(loop: Loop, target: Target | None) -> PersistentNest | Refusal:
+    """The description of the nest that `loop` is the outer loop of."""
+    refusal = (
+        _wrong_target(loop, target)
+        or _wrong_module(loop)
+        or _wrong_function(loop)
+        or _wrong_nest(loop)
+    )
+    if refusal is not None:
+        return refusal
+    nest = nest_of(loop)
+    assert nest is not None
+    return _wrong_order(nest) or _wrong_carried(nest) or _take_apart(nest)
+
+
+def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
+    main = match_main_loop(nest)
+    if isinstance(main, Refusal):
+        return main
+    epilogue = match_epilogue(nest)
+    if isinstance(epilogue, Refusal):
+        return epilogue
+    outer = nest.outer.operation
+    block = list(outer.block)
+    prelude = [view.operation for view in block[: block.index(outer)]]
+    return PersistentNest(
+        function=_function_of(outer),
+        outer=nest.outer,
+        inner=nest.inner[0],
+        prelude=tuple(prelude),
+        tile_operations=nest.before,
+        step_operations=main.step_operations,
+        loads=main.loads,
+        a=main.a,
+        b=main.b,
+        dot=main.dot,
+        accumulator=main.accumulator,
+        epilogue=nest.after,
+        tile_loads=epilogue.tile_loads,
+        tma_stores=epilogue.tma_stores,
+        pointer_stores=epilogue.pointer_stores,
+        num_warps=_module_integer(outer, "ttg.num-warps", 0),
+    )
+
+
+def _wrong_target(loop: Loop, target: Target | None) -> Refusal | None:
+    if target is None:
+        return Refusal(loop.operation, "the target is not known", "name it: --target cuda:90")
+    if target.backend == "cuda" and target.arch == _HOPPER:
+        return None
+    return Refusal(
+        loop.operation,
+        f"{target} is left to Triton's own warp specialization: this pass knows sm_90 (Hopper)",
+    )
+
+
+def _wrong_module(loop: Loop) -> Refusal | None:
+    operation = loop.operation
+    ctas = _module_integer(operation, "ttg.num-ctas", 1)
+    if ctas != 1:
+        return Refusal(operation, f"num-ctas = {ctas}: buffers and barriers are those of one CTA")
+    if not _module_integer(operation, "ttg.num-warps", 0):
+        return Refusal(operation, "the module does not say how many warps it has (ttg.num-warps)")
+    return None
+
+
+def _wrong_function(loop: Loop) -> Refusal | None:
+    function = _function_of(loop.operation)
+    for each in operations(function):
+        if each.name == SPECIALIZE:
+            return Refusal(each, "the kernel is warp-specialized already")
+        if each.name == FOR and each != loop.operation and Loop(each).parent is None:
+            return Refusal(each, "the kernel has another loop beside the tile loop")
+        if each.name == "tt.call":
+            return Refusal(each, "the kernel calls a function that is not inlined")
+    parent = loop.operation.parent
+    if parent is None or parent.operation != function or len(function.regions[0].blocks) != 1:
+        return Refusal(loop.operation, "the tile loop is under a condition or an early return")
+    return None
+
+
+def _wrong_nest(loop: Loop) -> Refusal | None:
+    nest = nest_of(loop)
+    loops = [each for each in nested(loop.operation) if each.name in (FOR, "scf.while")]
+    if not loops:
+        return Refusal(
+            loop.operation,
+            "one loop alone: there is no tile loop around the dot loop",
+            "make the kernel persistent",
+        )
+    if nest is None:
+        return Refusal(loops[0], "the inner loop is no `for` directly in the tile loop")
+    if len(loops) > 1:
+        return Refusal(loop.operation, f"the tile loop holds {len(loops)} loops, not one dot loop")
+    if not dots_in(nest.inner[0]):
+        return Refusal(loop.operation, "the dot is not in the inner loop")
+    return None
+
+
+def _wrong_order(nest: LoopNest) -> Refusal | None:
+    """What a producer that runs ahead would overtake."""
+    obstacle = effect_obstacle(nest) or memory_obstacle(nest)
+    return None if obstacle is None else Refusal(nest.outer.operation, str(obstacle))
+
+
+def _wrong_carried(nest: LoopNest) -> Refusal | None:
+    """Each partition computes what the tile loop carries for itself: scalars, purely."""
+    for carried in nest.outer.carried:
+        if ir.RankedTensorType.isinstance(carried.argument.type):
+            return Refusal(
+                nest.outer.operation, f"the tile loop carries a tensor: {carried.argument.type}"
+            )
+        if any(True for _ in carried.result.uses):
+            return Refusal(nest.outer.operation, "a result of the tile loop is used behind it")
+    for each in (*nest.before, *nest.after):
+        if each.regions and not is_pure(each) and effects_of(each) & Effect.WRITE:
+            return Refusal(each, f"a store under a condition ({each.name})")
+    return None
+
+
+def _function_of(operation: Operation) -> Operation:
+    current = operation
+    while current.name != "tt.func" and current.parent is not None:
+        current = current.parent.operation
+    return current
+
+
+def _module_integer(operation: Operation, name: str, default: int) -> int:
+    current = operation
+    while current.parent is not None:
+        current = current.parent.operation
+    attribute = current.attributes.get(name)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else default

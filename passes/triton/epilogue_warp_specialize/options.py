@@ -1,0 +1,42 @@
+"""The options of the pass, and the plan that they and the budgets end in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SchemeName = Literal["cooperative", "store-warp", "ping-pong", "split-consumer"]
+Subtiles = Literal[1, 2, 4]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask for. `auto` leaves it to the cost model and the budgets.
+
+    `stages` is the number of slots for the operands of the dot, `c_buffers` the number of staging
+    buffers that each TMA store has in each consumer, `epilogue_subtile` the number of pieces
+    along N in which the epilogue goes through them. `alternate_epilogues` is for `split-consumer`.
+    """
+
+    scheme: Literal["auto", "none", "cooperative", "store-warp", "ping-pong", "split-consumer"] = (
+        "auto"
+    )
+    stages: Literal["auto"] | int = "auto"
+    c_buffers: Literal["auto"] | int = "auto"
+    epilogue_subtile: Literal["auto", 1, 2, 4] = "auto"
+    alternate_epilogues: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is built: the scheme and its numbers, all of them decided."""
+
+    scheme: SchemeName
+    stages: int
+    c_buffers: int = 1
+    epilogue_subtile: Subtiles = 1
+    alternate_epilogues: bool = True
+
+    def __str__(self) -> str:
+        pieces = f", {self.epilogue_subtile} subtiles" if self.epilogue_subtile > 1 else ""
+        return f"{self.scheme}, {self.stages} stages, {self.c_buffers} C buffers{pieces}"

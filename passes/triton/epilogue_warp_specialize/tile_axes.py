@@ -1,0 +1,203 @@
+"""Which dimension of the tile each value of an epilogue runs along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilepass.ir.engine import Operation, ir, plain, same_value
+from tilepass.ir.layouts import TensorType, parse_type
+from tilepass.ir.loops import defining_operation
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Axes
+
+_ELEMENTWISE_DIALECTS = ("arith", "math")
+_ELEMENTWISE = frozenset(
+    f"tt.{name}"
+    for name in [
+        "addptr",
+        "approx_divf",
+        "bitcast",
+        "clampf",
+        "elementwise_inline_asm",
+        "extern_elementwise",
+        "fp_to_fp",
+        "int_to_ptr",
+        "load",
+        "mulhiui",
+        "precise_divf",
+        "precise_sqrt",
+        "ptr_to_int",
+        "store",
+    ]
+) | {"ttg.convert_layout"}
+_LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
+_STORES = ("tt.store", "tt.descriptor_store")
+
+
+@dataclass(frozen=True)
+class Needed:
+    """An operation with tensors in it, and the axes of what it computes or stores."""
+
+    operation: Operation
+    axes: Axes
+
+    @property
+    def operand_axes(self) -> tuple[Axes, ...]:
+        """The axes along which each operand is needed, `()` for scalars."""
+        found = _axes_of_operands(self.operation, self.axes)
+        assert not isinstance(found, Refusal)
+        return found
+
+
+@dataclass(frozen=True)
+class TileSlice:
+    """What an epilogue computes with tensors, in program order: an operation stands here once for
+    each way in which its dimensions are needed (one `tl.arange` may number rows and columns)."""
+
+    needed: tuple[Needed, ...]
+    accumulator: ir.Value
+
+    @property
+    def types(self) -> list[tuple[TensorType, Axes]]:
+        """All tensor types with their axes, the accumulator's among them."""
+        found = [(_tensor(self.accumulator), _ACCUMULATOR)]
+        for each in self.needed:
+            for value in each.operation.results:
+                found.append((_tensor(value), each.axes))
+        return found
+
+
+_ACCUMULATOR: Axes = (0, 1)
+
+
+def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
+    """The tensor part of a nest's epilogue, or the operation that cannot be computed by parts.
+
+    Everything that the stores need is followed into the tile loop and the prelude. The accumulator
+    is the inner loop's result and ends the slice.
+    """
+    accumulator = plain(nest.carried_accumulator.result)
+    around = (*nest.prelude, *nest.tile_operations, *nest.epilogue)
+    computed = _forward(accumulator, nest.epilogue)
+    waiting: list[tuple[ir.Value, Axes]] = []
+    found: dict[Operation, dict[Axes, None]] = {}
+    for store in (*(each.operation for each in nest.tma_stores), *nest.pointer_stores):
+        axes = _axes_of_store(store, computed, nest.tile[:2])
+        if isinstance(axes, Refusal):
+            return axes
+        found[store] = {axes: None}
+        staged = [each.value for each in nest.tma_stores if each.operation == store]
+        waiting.extend((value, axes) for value in staged or store.operands)
+    while waiting:
+        value, axes = waiting.pop()
+        if not ir.RankedTensorType.isinstance(value.type):
+            continue
+        if same_value(value, accumulator):
+            if axes != _ACCUMULATOR:
+                return Refusal(nest.dot, "the accumulator is used transposed and as it is")
+            continue
+        operation = defining_operation(value)
+        assert operation is not None, "only scalars are carried around the epilogue"
+        wrong = _wrong_extent(operation, value, axes, nest.tile[:2])
+        if wrong is not None:
+            return wrong
+        if axes in found.setdefault(operation, {}):
+            continue
+        found[operation][axes] = None
+        operands = _axes_of_operands(operation, axes)
+        if isinstance(operands, Refusal):
+            return operands
+        waiting.extend(zip(operation.operands, operands, strict=True))
+    ordered = [Needed(operation, axes) for operation in around for axes in found.get(operation, ())]
+    return TileSlice(tuple(ordered), accumulator)
+
+
+def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[ir.Value, Axes]:
+    """The axes of everything that is computed from the accumulator."""
+    known: dict[ir.Value, Axes] = {accumulator: _ACCUMULATOR}
+    for operation in operations:
+        given = [known[plain(each)] for each in operation.operands if plain(each) in known]
+        if not given:
+            continue
+        axes = given[0]
+        if operation.name == "tt.trans":
+            axes = tuple(axes[index] for index in _order(operation))
+        elif not _is_elementwise(operation):
+            continue
+        for result in operation.results:
+            known[plain(result)] = axes
+    return known
+
+
+def _axes_of_store(
+    store: Operation, computed: Mapping[ir.Value, Axes], tile: Sequence[int]
+) -> Axes | Refusal:
+    for operand in store.operands:
+        if plain(operand) in computed:
+            return computed[plain(operand)]
+    value = store.operands[1]
+    if tuple(_tensor(value).shape) == tuple(tile) and tile[0] != tile[1]:
+        return _ACCUMULATOR
+    return Refusal(store, "what is stored has nothing to do with the dot's result")
+
+
+def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Refusal:
+    """The axes along which each operand is needed, `()` for scalars."""
+    name = operation.name
+    if name == "arith.constant" and not _is_splat(operation):
+        return Refusal(operation, "a constant tensor with different elements in the epilogue")
+    if name in _LEAVES or name == "tt.splat":
+        return ((),) * len(operation.operands)
+    if _is_elementwise(operation):
+        tensors = [ir.RankedTensorType.isinstance(each.type) for each in operation.operands]
+        return tuple(axes if is_tensor else () for is_tensor in tensors)
+    if name == "tt.expand_dims":
+        axis = ir.IntegerAttr(operation.attributes["axis"]).value
+        return (axes[:axis] + axes[axis + 1 :],)
+    if name == "tt.broadcast":
+        before, after = (
+            _tensor(value).shape for value in (operation.operands[0], operation.results[0])
+        )
+        spread = [one != other for one, other in zip(before, after, strict=True)]
+        return (tuple(None if each else a for each, a in zip(spread, axes, strict=True)),)
+    if name == "tt.trans":
+        source: list[int | None] = [None] * len(axes)
+        for position, index in enumerate(_order(operation)):
+            source[index] = axes[position]
+        return (tuple(source),)
+    return Refusal(operation, f"{name} in the epilogue cannot be computed for a part of the tile")
+
+
+def _wrong_extent(
+    operation: Operation, value: ir.Value, axes: Axes, tile: Sequence[int]
+) -> Refusal | None:
+    shape = _tensor(value).shape
+    if len(shape) == len(axes) and all(
+        axis is None or extent == tile[axis] for extent, axis in zip(shape, axes, strict=True)
+    ):
+        return None
+    sizes = "x".join(map(str, shape))
+    return Refusal(operation, f"a tensor of {sizes} in the epilogue is no part of the tile")
+
+
+def _is_splat(constant: Operation) -> bool:
+    value = constant.attributes["value"]
+    return not isinstance(value, ir.DenseElementsAttr) or value.is_splat
+
+
+def _is_elementwise(operation: Operation) -> bool:
+    if operation.regions:
+        return False
+    dialect = operation.name.partition(".")[0]
+    return operation.name in _ELEMENTWISE or dialect in _ELEMENTWISE_DIALECTS
+
+
+def _order(operation: Operation) -> list[int]:
+    return list(ir.DenseI32ArrayAttr(operation.attributes["order"]))
+
+
+def _tensor(value: ir.Value) -> TensorType:
+    view = parse_type(value.type)
+    assert isinstance(view, TensorType)
+    return view

@@ -18,6 +18,7 @@ _NAMES = (
     "grouped_matmul_triton",
     "matmul_triton",
     "mxfp4_matmul_triton",
+    "persistent_matmul_epilogues_triton",
     "persistent_matmul_triton",
     "softmax_triton",
 )

@@ -21,8 +21,8 @@ from tilepass.kernels._workload import Config, Inputs, Shape, Tolerance, Workloa
 if TYPE_CHECKING:
     import torch
 
-TRITON_TYPES = {"bf16": "bf16", "fp16": "fp16", "fp8e4m3": "fp8e4nv"}
-ITEM_BYTES = {"bf16": 2, "fp16": 2, "fp8e4m3": 1}
+TRITON_TYPES = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp8e4m3": "fp8e4nv"}
+ITEM_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8e4m3": 1}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,14 +30,17 @@ def accumulate(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    A_K_OUTER: tl.constexpr = False,
+    B_K_OUTER: tl.constexpr = False,
 ):
     """One tile of A B^T in fp32, [BLOCK_M, BLOCK_N]. TMA reads zeros past the edges; K = 0 loads
-    nothing and gives zeros."""
+    nothing and gives zeros. With K_OUTER the operand lies in memory as [K, M] or [K, N]."""
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for k in range(tl.cdiv(K, BLOCK_K)):
-        a = a_desc.load([row, k * BLOCK_K])
-        b = b_desc.load([column, k * BLOCK_K])
-        accumulator = tl.dot(a, b.T, accumulator)
+        i = k * BLOCK_K
+        a = a_desc.load([i, row]).T if A_K_OUTER else a_desc.load([row, i])
+        b = b_desc.load([i, column]) if B_K_OUTER else b_desc.load([column, i]).T
+        accumulator = tl.dot(a, b, accumulator)
     return accumulator
 
 
@@ -83,6 +86,21 @@ def apply_epilogue(
             residual = tl.load(base + offsets, mask=inside, other=0.0)
         accumulator += residual.to(tl.float32)
     return accumulator
+
+
+@triton.jit
+def finish_tile(x, row_bias_ptr, scale, LIMIT: tl.constexpr, row, M, FINISH: tl.constexpr):
+    """What may follow on `apply_epilogue`: SiLU, scaled and clamped to +-LIMIT, or a bias [M] over
+    the rows, in fp32."""
+    if FINISH == "silu":
+        x = x * tl.sigmoid(x)
+    if FINISH == "scale_clamp":
+        x = tl.clamp(x * scale, -LIMIT, LIMIT)
+    if FINISH == "row_bias":
+        rows = row + tl.arange(0, x.shape[0])
+        bias = tl.load(row_bias_ptr + rows, mask=rows < M, other=0.0)
+        x += bias.to(tl.float32)[:, None]
+    return x
 
 
 @triton.jit

@@ -38,7 +38,8 @@ def repair_interpreter() -> None:
     """What Triton's interpreter lacks and these kernels need.
 
     * Loop bounds are arrays of one element, which numpy 2.4 no longer turns into integers (3.6).
-    * fp32 to bf16 truncates, where the hardware rounds to nearest even.
+    * fp32 to bf16 truncates, where the hardware rounds to nearest even; to fp8 it loses the carry
+      of a mantissa that rounds up to the next power of two.
     * `tl.dot` multiplies the bit patterns of bf16.
     * Inline assembly is not implemented.
     """
@@ -47,6 +48,10 @@ def repair_interpreter() -> None:
     interpreter: Any = module
     patch_tensor, convert = interpreter._patch_lang_tensor, interpreter._convert_float
     builder, bf16 = interpreter.InterpreterBuilder, interpreter.tl.bfloat16
+    rounded = {
+        bf16: (ml_dtypes.bfloat16, np.uint16),
+        interpreter.tl.float8e4nv: (ml_dtypes.float8_e4m3fn, np.uint8),
+    }
     dot = builder.create_dot
 
     def index(tensor: Any) -> int:
@@ -57,8 +62,9 @@ def repair_interpreter() -> None:
         scope.set_attr(tensor, "__index__", index)
 
     def convert_rounding(data: Any, source: Any, target: Any, rounding: Any) -> Any:
-        if (source, target) == (interpreter.tl.float32, bf16):
-            return data.astype(ml_dtypes.bfloat16).view(np.uint16)
+        if source == interpreter.tl.float32 and target in rounded:
+            kind, bits = rounded[target]
+            return data.astype(kind).view(bits)
         return convert(data, source, target, rounding)
 
     def widen(handle: Any) -> Any:

@@ -18,6 +18,7 @@ SMALL = {
     "grouped_matmul_triton": (4, 50, 24, 40),
     "matmul_triton": (33, 40, 24),
     "mxfp4_matmul_triton": (20, 40, 100),
+    "persistent_matmul_epilogues_triton": (33, 40, 24),
     "persistent_matmul_triton": (33, 40, 24),
     "softmax_triton": (5, 37),
 }

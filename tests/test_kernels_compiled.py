@@ -34,6 +34,14 @@ CASES: list[tuple[str, Shape, dict[str, Any]]] = [
     ("persistent_matmul", (8192, 8192, 512), {"dtype": "fp8e4m3"}),
     ("persistent_matmul", (8192, 8192, 512), {"descriptors": "device"}),
     ("persistent_matmul", (8192, 8192, 512), {"store": "pointer"}),
+    *(
+        ("persistent_matmul_epilogues", (8192, 8192, 512), fields)
+        for fields in (
+            {"finish": "silu", "b_layout": "k_outer"},
+            {"finish": "scale_clamp", "epilogue": "residual"},
+            {"keep_product": True, "output": "fp32", "a_layout": "k_outer"},
+        )
+    ),
     ("matmul", (4096, 4096, 4096), {}),
     *(
         ("mxfp4_matmul", shape, {"occupancy": occupancy, "flatten": False, "split_k": split_k})

@@ -37,6 +37,17 @@ CASES: dict[str, list[Case]] = {
             )
         ),
     ],
+    "persistent_matmul_epilogues": [
+        ("persistent_matmul_epilogues", shape, f"{TILE}{variant}")
+        for shape, variant in (
+            ((33, 71, 41), "finish=silu,epilogue=bias,programs=1"),
+            ((33, 71, 41), "finish=scale_clamp,epilogue=residual"),
+            ((33, 71, 0), "finish=row_bias,keep_product=on"),
+            ((33, 71, 41), "finish=row_bias,output=fp8e4m3"),
+            ((33, 71, 41), "a_layout=k_outer,b_layout=k_outer,dtype=fp16,output=fp32"),
+            ((33, 71, 41), "b_layout=k_outer,epilogue=bias_gelu,keep_product=on"),
+        )
+    ],
     "matmul": [
         ("matmul", shape, f"{TILE}epilogue={epilogue},outer_loop={outer}")
         for outer in ("on", "off")

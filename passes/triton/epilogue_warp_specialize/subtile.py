@@ -11,7 +11,7 @@ layout, so that the conversion is the identity and all else renames registers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilepass.ir.build import Builder
@@ -55,7 +55,7 @@ def _halves(builder: Builder, value: ir.Value) -> Sequence[ir.Value]:
     def kept(of: Bases) -> Bases:
         return tuple((row, column) for row, column in of if column < half)
 
-    def layout_of(change: object) -> Linear:
+    def layout_of(change: Callable[[Bases], Bases]) -> Linear:
         return replace(
             bases,
             register=change(bases.register),
@@ -63,7 +63,7 @@ def _halves(builder: Builder, value: ir.Value) -> Sequence[ir.Value]:
             warp=change(bases.warp),
         )
 
-    def typed(shape: tuple[int, ...], change: object) -> ir.Type:
+    def typed(shape: tuple[int, ...], change: Callable[[Bases], Bases]) -> ir.Type:
         return builder.type(TensorType(shape, type_.element, layout_of(change)))
 
     apart = builder.create("tt.reshape", [value], [typed((rows, 2, half), pairs)])

@@ -16,7 +16,6 @@ from tilepass.ir.layouts import (
     Blocked,
     DotOperand,
     Encoding,
-    MemDescType,
     NvidiaMma,
     NvmmaShared,
     Slice,
@@ -194,18 +193,6 @@ def _fitted_swizzle(encoding: NvmmaShared, box: Sequence[int]) -> NvmmaShared:
     row = fastest * encoding.element_bit_width // 8
     width = next((width for width in _SWIZZLES if width <= row), 0)
     return replace(encoding, swizzling_byte_width=min(width, encoding.swizzling_byte_width))
-
-
-def buffer_of(type_: TensorDescType, slots: int | None = None) -> MemDescType:
-    """Shared memory for one box of a descriptor, or for a ring of `slots` boxes.
-
-    Raises LayoutError for a descriptor whose layout is not chosen yet.
-    """
-    block = type_.block
-    if block.encoding is None:
-        raise LayoutError(f"the descriptor {type_.block} has no layout")
-    shape = block.shape if slots is None else (slots, *block.shape)
-    return MemDescType(shape, block.element, block.encoding, mutable=True)
 
 
 def common_box(boxes: Iterable[Sequence[int]]) -> tuple[int, ...]:

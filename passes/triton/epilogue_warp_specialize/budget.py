@@ -1,0 +1,100 @@
+"""What a multiprocessor has, how its registers are shared out, and which plan fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilepass.core.pass_base import Target
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
+
+if TYPE_CHECKING:
+    from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme
+
+_LANES = 32
+# Registers are handed out to groups of so many warps, in steps of so many a thread
+# (PTX ISA, setmaxnreg).
+_GROUP_WARPS = 4
+_STEP = 8
+FEWEST_REGISTERS = 24
+"""Registers of a thread that only issues copies: the least that setmaxnreg knows."""
+_MOST_REGISTERS = 240
+# What a thread needs beside its accumulator: the values of the epilogue in flight, addresses,
+# counters. Without spills at 168 registers with an accumulator of 128 (measured by ptxas).
+_WORKING_REGISTERS = 40
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may have of a multiprocessor: bytes of shared memory, 32-bit registers."""
+
+    shared_bytes: int
+    registers: int
+
+
+# CUDA C++ Programming Guide, technical specifications per compute capability: shared memory per
+# thread block (opt-in) and registers per thread block.
+_LIMITS: Mapping[int | str, Limits] = {90: Limits(shared_bytes=227 * 1024, registers=64 * 1024)}
+
+
+def limits_of(target: Target) -> Limits | None:
+    """The limits of a target, None where they are not known."""
+    return _LIMITS.get(target.arch) if target.backend == "cuda" else None
+
+
+def requested_registers(
+    limits: Limits, default_warps: int, partitions: Sequence[tuple[int, bool]]
+) -> tuple[int, ...]:
+    """`requestedRegisters` of the partitions, given as (warps, computes).
+
+    Those that only copy take the least; what they leave goes to those that compute, the default
+    region among them, in equal parts. Triton rounds warps up to whole groups and gives the default
+    region what the partitions leave.
+    """
+    copying = sum(warps for warps, computes in partitions if not computes)
+    heavy = _groups(default_warps) + sum(
+        _groups(warps) for warps, computes in partitions if computes
+    )
+    light = _groups(copying)
+    per_thread = limits.registers // ((heavy + light) * _GROUP_WARPS * _LANES) // _STEP * _STEP
+    left = (heavy + light) * per_thread - light * FEWEST_REGISTERS
+    share = min(_MOST_REGISTERS, left // heavy // _STEP * _STEP)
+    return tuple(share if computes else FEWEST_REGISTERS for _, computes in partitions)
+
+
+def _groups(warps: int) -> int:
+    return -(-warps // _GROUP_WARPS)
+
+
+def registers_obstacle(nest: PersistentNest, accumulator: int, available: int) -> Refusal | None:
+    """A refusal where an accumulator of so many registers a thread would be spilled."""
+    if accumulator + _WORKING_REGISTERS <= available:
+        return None
+    return Refusal(
+        nest.dot,
+        f"the accumulator takes {accumulator} registers a thread and the rest "
+        f"{_WORKING_REGISTERS}: a consumer has {available}",
+        "take a smaller tile",
+    )
+
+
+def choose(
+    scheme: Scheme, nest: PersistentNest, options: Options, limits: Limits
+) -> Plan | Refusal:
+    """The best plan of a scheme that the options allow and shared memory holds."""
+    least: tuple[int, Plan] | None = None
+    for plan in scheme.plans(nest, options):
+        needed = scheme.shared_bytes(nest, plan)
+        if needed <= limits.shared_bytes:
+            return plan
+        if least is None or needed < least[0]:
+            least = (needed, plan)
+    if least is None:
+        return Refusal(nest.outer.operation, f"{scheme.name} has no plan that the options allow")
+    return Refusal(
+        nest.outer.operation,
+        f"{least[1]} takes {least[0]} bytes of shared memory of {limits.shared_bytes}",
+        "take a smaller tile or fewer stages",
+    )

@@ -17,7 +17,7 @@ from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime.driver import driver
 
-from tilepass.frontends.triton.segments import Compilation, Origin
+from tilepass.frontends.observing import Compilation, Origin
 
 SM90 = GPUTarget("cuda", 90, 32)
 SM100 = GPUTarget("cuda", 100, 32)

@@ -28,7 +28,7 @@ from frontend_support import (
 
 from tilepass.activate import enabled
 from tilepass.core.errors import AnchorError, OptionError, PassFailure, TilepassError
-from tilepass.frontends.triton.segments import Compilation
+from tilepass.frontends.observing import Compilation
 from tilepass.frontends.triton.versions import triton_version
 
 SINCE_3_9 = triton_version().version >= (3, 9)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from tilepass.frontends.triton.segments import StageObserver
+    from tilepass.frontends.observing import StageObserver
 
 PIPELINE = "TILEPASS"
 LOAD = "TILEPASS_LOAD"

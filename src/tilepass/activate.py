@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, nearest
-from tilepass.core.pass_base import CompilerVersion, Pass, PassContext, Target
+from tilepass.core.pass_base import BinaryFigures, CompilerVersion, Pass, PassContext, Target
 from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
+from tilepass.frontends.cute.part import CutePart
+from tilepass.frontends.cute.places import is_for_cute
+from tilepass.frontends.cute.versions import cute_version
 from tilepass.frontends.placed import Placed, place_passes
+from tilepass.frontends.triton.part import TritonPart
+from tilepass.frontends.triton.versions import triton_version
 
 if TYPE_CHECKING:
-    from tilepass.frontends.triton.hook import Level
-    from tilepass.frontends.triton.segments import StageObserver
+    from tilepass.frontends.observing import StageObserver
     from tilepass.frontends.triton.validation import Validator
+    from tilepass.ir.engine import Module
 
 REMARK_KINDS: tuple[RemarkKind, ...] = ("passed", "missed", "analysis")
 
@@ -54,14 +59,17 @@ class Activation(ContextDecorator):
         shown: frozenset[RemarkKind],
         validator: Validator | None = None,
     ) -> None:
-        from tilepass.frontends.triton.cache_key import pipeline_key
-
         self.passes = tuple(passes)
-        self.key = pipeline_key(self.passes)
-        self._observers = tuple(observers)
         self._shown = shown
-        self._validator = validator
-        self._entered: list[Level] = []
+        for_cute = [placed for placed in passes if is_for_cute(placed)]
+        for_triton = [placed for placed in passes if not is_for_cute(placed)]
+        # A pipeline without passes is one for Triton: it means stock Triton.
+        required = bool(for_triton) or not for_cute
+        if required:
+            triton_version()
+        self._triton = TritonPart(for_triton, observers, validator, required=required)
+        self._cute = CutePart(for_cute, observers, _make_trial)
+        self.key = self._triton.key
 
     def __enter__(self) -> Session:
         """Put the pipeline in force; the session collects its remarks and decisions."""
@@ -69,22 +77,17 @@ class Activation(ContextDecorator):
 
     def enter(self, *, of_environment: bool = False) -> Session:
         """As `__enter__`; `of_environment` where the processes started from here have it too."""
-        from tilepass.frontends.triton import hook
-        from tilepass.frontends.triton.segments import Plan
-
         session = Session(",".join(map(str, self.passes)), self._shown)
-        make_context, skipped = _context_maker(session), _skipper(session)
-        plan = Plan(self.passes, self._observers, make_context, skipped, self._validator)
-        level = hook.Level(plan, self.key, of_environment)
-        hook.push(level)
-        self._entered.append(level)
+        skipped = _skipper(session)
+        make_context = _context_maker(session, triton_version)
+        self._triton.enter(make_context, skipped, of_environment=of_environment)
+        self._cute.enter(_context_maker(session, cute_version))
         return session
 
     def __exit__(self, *exception: object) -> None:
         """Take the pipeline out of force."""
-        from tilepass.frontends.triton import hook
-
-        hook.pop(self._entered.pop())
+        self._cute.exit()
+        self._triton.exit()
 
 
 def enabled(
@@ -96,11 +99,11 @@ def enabled(
     validate: bool = False,
     validate_shapes: Sequence[str] = (),
 ) -> Activation:
-    """A context manager in which Triton compiles with a pipeline of passes.
+    """A context manager in which Triton and the CuTe DSL compile with a pipeline of passes.
 
-    An inner block's pipeline replaces the outer one's: `enabled("")` gives stock Triton. Observers
-    of all blocks are called. `load` names Python files with passes. `remarks` lists the kinds of
-    remarks that go to stderr: `passed`, `missed`, `analysis`, `all`, `none`.
+    An inner block's pipeline replaces the outer one's: `enabled("")` gives the stock compilers.
+    Observers of all blocks are called. `load` names Python files with passes. `remarks` lists the
+    kinds of remarks that go to stderr: `passed`, `missed`, `analysis`, `all`, `none`.
 
     With `validate`, kernels that passes rewrote are executed on the CPU while they are compiled; a
     difference ends the compilation (see frontends.triton.validation). `validate_shapes` are sizes
@@ -115,9 +118,6 @@ def enabled(
     Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError; compiling
     raises AnchorError for a pass whose place the compilation does not have, and PassFailure.
     """
-    from tilepass.frontends.triton.versions import triton_version
-
-    triton_version()
     shown = parse_remark_kinds(remarks)
     passes = place_passes(pipeline_text, load)
     validator = _make_validator(validate_shapes) if validate or validate_shapes else None
@@ -147,17 +147,22 @@ def _make_validator(shapes: Sequence[str]) -> Validator:
     return Validator(shapes)
 
 
-def _context_maker(session: Session) -> Any:
-    from tilepass.frontends.triton.versions import triton_version
-    from tilepass.ir.engine import location_of
+def _make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigures]:
+    # Here and not above: it is used by few passes, and loads Triton for its tools.
+    from tilepass.dump.trial import make_trial
 
-    compiler: CompilerVersion = triton_version()
+    return make_trial(pipeline, target)
 
+
+def _context_maker(session: Session, version: Callable[[], CompilerVersion]) -> Any:
     def make(instance: Pass, target: Target, options: Mapping[str, object]) -> PassContext:
+        # Here and not above: it loads the engine.
+        from tilepass.ir.engine import location_of
+
         sink = RemarkSink(instance.name, cast("Any", location_of), (session.hear,))
         return PassContext(
             pass_name=instance.name,
-            compiler=compiler,
+            compiler=version(),
             remarks=sink,
             target=target,
             compile_options=options,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilepass.activate import enabled
 from tilepass.core.pass_base import PassContext
-from tilepass.frontends.triton.segments import Compilation, Origin
+from tilepass.frontends.observing import Compilation, Origin
 
 from .compiling import run_stages
 from .entries import Entry

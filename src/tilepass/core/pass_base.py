@@ -24,7 +24,15 @@ from tilepass.core.remarks import RemarkSink
 if TYPE_CHECKING:
     from tilepass.ir.engine import Module
 
-__all__ = ["Anchor", "CompilerVersion", "NoOptions", "Pass", "PassContext", "Target"]
+__all__ = [
+    "Anchor",
+    "BinaryFigures",
+    "CompilerVersion",
+    "NoOptions",
+    "Pass",
+    "PassContext",
+    "Target",
+]
 
 
 @dataclass(frozen=True)
@@ -63,12 +71,39 @@ class CompilerVersion:
         return f"{self.name} {'.'.join(map(str, self.version))}"
 
 
+@dataclass(frozen=True)
+class BinaryFigures:
+    """What a trial compilation of a module led to, read without running it.
+
+    `registers` and `stack_bytes` are per thread, of the kernel that has most; the counts are sums
+    over all kernels of the module: `local_loads` and `local_stores` are instructions on local
+    memory (LDL, STL: spills and arrays that are not in registers), `mma_count` the `mma.sync` of
+    the PTX. `sass` is nvdisasm's listing with the encoding of each instruction, whose control bits
+    hold its issue stalls.
+    """
+
+    registers: int
+    stack_bytes: int
+    local_loads: int
+    local_stores: int
+    mma_count: int
+    sass: str
+    ptx: str
+
+
 @dataclass
 class PassContext:
     """What a pass may know and use besides the module.
 
     `target` is None where neither the command line nor the module names one; `compile_options`
     are the compiler's own (num_warps, num_stages, ...), empty when a file is processed.
+
+    Two ways to see what the compiler would make of a module, which stays as it is. None where the
+    compiler offers none (Triton):
+    `lower` gives a lowered copy for analysis; its operations keep their locations, and live only
+    as long as the copy is held.
+    `trial` compiles a copy to a binary and returns its figures.
+    Both raise TilepassError where the compiler does not take the module.
     """
 
     pass_name: str
@@ -78,6 +113,8 @@ class PassContext:
     compile_options: Mapping[str, object] = field(default_factory=dict[str, object])
     profile: ProfileLookup = no_profile
     decisions: list[Decision] = field(default_factory=list[Decision])
+    lower: Callable[[Module], Module] | None = None
+    trial: Callable[[Module], BinaryFigures] | None = None
 
     def decide(
         self,

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.dump.artifacts import BINARY_STAGES
@@ -26,6 +26,7 @@ from tilepass.dump.steps import (
 )
 from tilepass.dump.store import DumpError, new_folder
 from tilepass.dump.tools import find_tools
+from tilepass.frontends.observing import Origin
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Recorder:
         stage: str,
         index: int,
         pass_text: str,
-        origin: Literal["triton", "tilepass"],
+        origin: Origin,
         module_text: Callable[[], str],
     ) -> None:
         """A pass has run."""

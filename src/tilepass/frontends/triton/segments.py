@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from triton._C import libtriton
 
 from tilepass.core.errors import AnchorError, ParseError, PassFailure
 from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
 from tilepass.frontends.placed import Placed
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.places import LAST_STAGE, MLIR_STAGES, Places
@@ -35,57 +36,7 @@ if TYPE_CHECKING:
     # The simulator is loaded only where validation is on.
     from tilepass.frontends.triton.validation import Validator
 
-Origin = Literal["triton", "tilepass"]
-
 _module_type: Any = libtriton.ir.module
-
-
-@dataclass(frozen=True)
-class Compilation:
-    """What an observer is told about a compilation.
-
-    `key` is the name of its folder in Triton's cache before Triton encodes it (a SHA-256).
-    """
-
-    key: str
-    kernel: str
-    language: str
-    target: Target
-    options: Mapping[str, object]
-
-
-class StageObserver(Protocol):
-    """Looks on while kernels are compiled.
-
-    The calls about one compilation come from one thread, from `begin` to the last `after_stage`;
-    other threads may compile at the same time. A text function must be called before the
-    observer's method returns.
-    """
-
-    def begin(self, compilation: Compilation, source: Callable[[], str]) -> None:
-        """A compilation starts from the IR that `source` prints."""
-
-    def after_pass(
-        self,
-        stage: str,
-        index: int,
-        pass_text: str,
-        origin: Origin,
-        module_text: Callable[[], str],
-    ) -> None:
-        """A pass has run; `index` counts the passes of the compilation from 0."""
-
-    def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
-        """A stage is done; the artifact is text, or bytes for a binary."""
-
-
-@runtime_checkable
-class ContextObserver(Protocol):
-    """An observer that also wants the remarks and decisions of each Python pass."""
-
-    def before_pass(self, context: PassContext) -> None:
-        """A Python pass is about to run with `context`; its `after_pass` comes from the same
-        thread, and does not come if the pass fails."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""Static figures of a CuTe module, from a copy compiled to a binary (`PassContext.trial`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import BinaryFigures, Target
+from tilepass.dump.disassemble import count_instructions
+from tilepass.dump.tools import Tools, as_file, find_tools, run_tool
+from tilepass.frontends.cute.lowering import CuteBinary, compile_copy
+from tilepass.ir.engine import Module
+
+_RESOURCES = re.compile(r"Function \S+:\s+REG:(\d+) STACK:(\d+)")
+
+
+def make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigures]:
+    """The function that compiles copies of modules with a pipeline of the CuTe compiler.
+
+    It raises TilepassError where the compiler, or a tool of Triton's wheel, fails.
+    """
+
+    def trial(module: Module) -> BinaryFigures:
+        return binary_figures(compile_copy(module, pipeline), target)
+
+    return trial
+
+
+def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
+    """The figures of a compiled module. Raises TilepassError."""
+    if not isinstance(target.arch, int):
+        raise TilepassError(f"{target} is no CUDA target")
+    tools = find_tools(target.arch)
+    registers, stack = _resources(binary.cubin, tools)
+    with as_file(binary.cubin, ".cubin") as path:
+        sass = run_tool([tools.nvdisasm, "--print-code", "--print-instruction-encoding", path])
+    counts = count_instructions(sass.stdout, nvidia=True)
+    return BinaryFigures(
+        registers=registers,
+        stack_bytes=stack,
+        local_loads=counts.get("LDL", 0),
+        local_stores=counts.get("STL", 0),
+        mma_count=len(re.findall(r"\bmma\.sync\b", binary.ptx)),
+        sass=sass.stdout,
+        ptx=binary.ptx,
+    )
+
+
+def _resources(cubin: bytes, tools: Tools) -> tuple[int, int]:
+    """Registers and stack bytes of the kernel that has most of each."""
+    with as_file(cubin, ".cubin") as path:
+        text = run_tool([tools.cuobjdump, "--dump-resource-usage", path]).stdout
+    found = [(int(registers), int(stack)) for registers, stack in _RESOURCES.findall(text)]
+    if not found:
+        raise TilepassError("cuobjdump finds no kernel in the compiled module")
+    return max(registers for registers, _ in found), max(stack for _, stack in found)

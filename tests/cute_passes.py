@@ -1,0 +1,71 @@
+"""Passes for tests of the CuTe front end; loaded as a user's file would be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Anchor, Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir.engine import Module, ir, operations
+
+
+@register
+class DropGemms(Pass):
+    """Erase the first `count` gemms."""
+
+    name = "drop-gemms"
+    anchor = Anchor.end_of("trace")
+    touches = ("cute.gemm",)
+
+    @dataclass(frozen=True)
+    class Options:
+        count: int = 1
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """Erase, and say so at each."""
+        gemms = [operation for operation in operations(module) if operation.name == "cute.gemm"]
+        for gemm in gemms[: self.options.count]:
+            context.remarks.passed(gemm, "a gemm is dropped")
+            gemm.erase()
+
+
+@register
+class LookGemms(Pass):
+    """Change nothing; say what lowering and compiling a copy give."""
+
+    name = "look-gemms"
+    anchor = Anchor.end_of("trace")
+    touches = ("cute.gemm",)
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """Two remarks."""
+        if context.lower is None or context.trial is None:
+            raise TilepassError("nothing to look with")
+        # The operations of a module die with it.
+        lowered = context.lower(module)
+        names = [operation.name for operation in operations(lowered)]
+        context.remarks.analysis(None, f"lowered to {names.count('nvvm.mma.sync')} loops of mma")
+        figures = context.trial(module)
+        context.remarks.analysis(None, f"compiled to {figures.mma_count} mma")
+
+
+@register
+class BreakModule(Pass):
+    """Leave IR that does not verify, or raise."""
+
+    name = "break-module"
+    anchor = Anchor.end_of("trace")
+
+    @dataclass(frozen=True)
+    class Options:
+        raises: bool = False
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """An empty function has no terminator."""
+        if self.options.raises:
+            raise ValueError("as asked")
+        with ir.InsertionPoint(module.body), ir.Location.unknown(module.context):
+            ir.Operation.parse('"func.func"() <{sym_name = "f", function_type = () -> i32}> ({\n'
+                               '  %0 = "arith.constant"() <{value = 1 : i32}> : () -> i32\n'
+                               '}) : () -> ()')

@@ -38,9 +38,15 @@ JITFunction = Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class AnyConfig:
     """How a kernel is compiled. A workload's own fields (tile, data type, variant) follow in its
-    subclass; `num_warps`, `num_stages` and `maxnreg` are Triton's compile options."""
+    subclass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(AnyConfig):
+    """How a Triton kernel is compiled: `num_warps`, `num_stages` and `maxnreg` are Triton's compile
+    options."""
 
     num_warps: int = 8
     num_stages: int = 3
@@ -61,7 +67,7 @@ class Inputs:
 
     shape: Shape
     seed: int
-    config: Config
+    config: AnyConfig
     tensors: Mapping[str, torch.Tensor]
 
     @property
@@ -99,11 +105,12 @@ class Tolerance:
     absolute: float
 
 
+AnyConfigT = TypeVar("AnyConfigT", bound=AnyConfig)
 ConfigT = TypeVar("ConfigT", bound=Config)
 
 
-class Workload(ABC, Generic[ConfigT]):
-    """One kernel file's kernel(s) with their inputs, reference and launch."""
+class AnyWorkload(ABC, Generic[AnyConfigT]):
+    """One kernel file's kernel(s) with their inputs, reference and launch, in whatever language."""
 
     name: ClassVar[str]
     """The file's name without `.py`, e.g. `persistent_matmul_triton`."""
@@ -111,20 +118,12 @@ class Workload(ABC, Generic[ConfigT]):
     """What the numbers of a shape mean, e.g. `("M", "N", "K")`."""
     promises_bit_equality: ClassVar[bool] = True
     """Launches of one binary on the same inputs give equal bits (no unordered float sums)."""
-    default_config: ConfigT
+    default_config: AnyConfigT
     default_shapes: tuple[Shape, ...]
 
     @abstractmethod
-    def jit_function(self, config: ConfigT) -> JITFunction:
-        """The `@triton.jit` function that `config` launches."""
-
-    @abstractmethod
-    def ast_source(self, config: ConfigT) -> tuple[ASTSource, dict[str, Any]]:
-        """Source and options for `triton.compile`, specialised as a launch on aligned sizes is."""
-
-    @abstractmethod
     def make_inputs(
-        self, shape: Shape, seed: int, device: str = "cuda", config: ConfigT | None = None
+        self, shape: Shape, seed: int, device: str = "cuda", config: AnyConfigT | None = None
     ) -> Inputs:
         """Random tensors for `shape`; the same seed gives the same values.
 
@@ -136,7 +135,7 @@ class Workload(ABC, Generic[ConfigT]):
         """What the outputs should be, computed by torch in fp32."""
 
     @abstractmethod
-    def prepare(self, inputs: Inputs, config: ConfigT) -> Launch:
+    def prepare(self, inputs: Inputs, config: AnyConfigT) -> Launch:
         """Allocate outputs (filled with NaN) and everything else that a launch needs.
 
         Raises TilepassError when `config` cannot run on these tensors (strides, sizes).
@@ -147,24 +146,24 @@ class Workload(ABC, Generic[ConfigT]):
         """What rounding and summation order may cost against `reference`."""
 
     @abstractmethod
-    def flops(self, shape: Shape, config: ConfigT) -> float:
+    def flops(self, shape: Shape, config: AnyConfigT) -> float:
         """Floating-point operations of one launch (a multiply-add counts as two)."""
 
     @abstractmethod
-    def bytes_moved(self, shape: Shape, config: ConfigT) -> float:
+    def bytes_moved(self, shape: Shape, config: AnyConfigT) -> float:
         """Bytes that must cross global memory at least once: inputs read, outputs written."""
 
-    def config_for(self, shape: Shape, **fields: Any) -> ConfigT:
+    def config_for(self, shape: Shape, **fields: Any) -> AnyConfigT:
         """The configuration to use for `shape` with these fields given; the workload chooses the
         others. Raises TilepassError on an unknown field."""
         self.checked_shape(shape)
         return self.with_fields(self.default_config, fields)
 
-    def config_from(self, shape: Shape, texts: Mapping[str, str]) -> ConfigT:
+    def config_from(self, shape: Shape, texts: Mapping[str, str]) -> AnyConfigT:
         """`config_for` with the fields as text, e.g. `{"block-m": "64", "epilogue": "bias"}`."""
         return self.config_for(shape, **self.parse_fields(texts))
 
-    def configure(self, config: ConfigT, texts: Mapping[str, str]) -> ConfigT:
+    def configure(self, config: AnyConfigT, texts: Mapping[str, str]) -> AnyConfigT:
         """`config` with these fields replaced and no other changed."""
         return self.with_fields(config, self.parse_fields(texts))
 
@@ -183,13 +182,44 @@ class Workload(ABC, Generic[ConfigT]):
             values[name] = parse_value(f"{self.name}: option '{key}'", text, types[name])
         return values
 
-    def with_fields(self, config: ConfigT, fields: Mapping[str, Any]) -> ConfigT:
+    def with_fields(self, config: AnyConfigT, fields: Mapping[str, Any]) -> AnyConfigT:
         """`config` with fields replaced by values. Raises TilepassError on an unknown field."""
         known = [f.name for f in dataclasses.fields(config)]
         for name in fields:
             if name not in known:
                 raise TilepassError(f"{self.name}: no option '{name}'{nearest(name, known)}")
         return dataclasses.replace(config, **fields)
+
+    def check(self, launch: Launch, inputs: Inputs) -> str | None:
+        """Compare the outputs with `reference`; None when they agree, else what does not."""
+        expected = self.reference(inputs)
+        tolerance = self.tolerance(inputs)
+        for index, (output, want) in enumerate(zip(launch.outputs, expected, strict=True)):
+            if (problem := mismatch(output, want, tolerance)) is not None:
+                return f"{self.name} {self.describe(inputs.shape)}: output {index}: {problem}"
+        return None
+
+    def checked_shape(self, shape: Shape) -> Shape:
+        """`shape`, or a TilepassError when it has another number of sizes or a negative one."""
+        if len(shape) != len(self.dims) or any(size < 0 for size in shape):
+            text = "x".join(map(str, shape))
+            raise TilepassError(f"{self.name}: shape {text} is no {'x'.join(self.dims)}")
+        return shape
+
+    def describe(self, shape: Shape) -> str:
+        return " ".join(f"{d}={size}" for d, size in zip(self.dims, shape, strict=True))
+
+
+class Workload(AnyWorkload[ConfigT]):
+    """A workload of Triton kernels."""
+
+    @abstractmethod
+    def jit_function(self, config: ConfigT) -> JITFunction:
+        """The `@triton.jit` function that `config` launches."""
+
+    @abstractmethod
+    def ast_source(self, config: ConfigT) -> tuple[ASTSource, dict[str, Any]]:
+        """Source and options for `triton.compile`, specialised as a launch on aligned sizes is."""
 
     def launch_of(
         self,
@@ -217,25 +247,6 @@ class Workload(ABC, Generic[ConfigT]):
             raise TilepassError(
                 f"{self.name}: {config} does not compile for {where}: {last}"
             ) from error
-
-    def check(self, launch: Launch, inputs: Inputs) -> str | None:
-        """Compare the outputs with `reference`; None when they agree, else what does not."""
-        expected = self.reference(inputs)
-        tolerance = self.tolerance(inputs)
-        for index, (output, want) in enumerate(zip(launch.outputs, expected, strict=True)):
-            if (problem := mismatch(output, want, tolerance)) is not None:
-                return f"{self.name} {self.describe(inputs.shape)}: output {index}: {problem}"
-        return None
-
-    def checked_shape(self, shape: Shape) -> Shape:
-        """`shape`, or a TilepassError when it has another number of sizes or a negative one."""
-        if len(shape) != len(self.dims) or any(size < 0 for size in shape):
-            text = "x".join(map(str, shape))
-            raise TilepassError(f"{self.name}: shape {text} is no {'x'.join(self.dims)}")
-        return shape
-
-    def describe(self, shape: Shape) -> str:
-        return " ".join(f"{d}={size}" for d, size in zip(self.dims, shape, strict=True))
 
 
 def parse_value(what: str, text: str, kind: Any) -> Any:

@@ -1,13 +1,22 @@
-"""The table of schemes: what each can be built for, what it takes, how it is built."""
+"""What a scheme is, and what schemes share when they choose their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tilepass.core.pass_base import CompilerVersion
+from tilepass.passes.triton.epilogue_warp_specialize.budget import (
+    registers_obstacle,
+    requested_registers,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan, SchemeName
+
+# A dot is issued before the slot of the one before is handed back: with one slot nobody moves.
+_FEWEST_STAGES = 2
+_MOST_STAGES = 8
 
 
 @dataclass(frozen=True)
@@ -20,10 +29,39 @@ class Scheme:
     """
 
     name: SchemeName
-    obstacle: Callable[[PersistentNest], Refusal | None]
+    obstacle: Callable[[PersistentNest, Machine], Refusal | None]
     plans: Callable[[PersistentNest, Options], Iterator[Plan]]
     shared_bytes: Callable[[PersistentNest, Plan], int]
-    build: Callable[[PersistentNest, Plan, CompilerVersion], None]
+    build: Callable[[PersistentNest, Plan, Machine], None]
 
 
-SCHEMES: Mapping[str, Scheme] = {}
+def stage_counts(options: Options) -> list[int]:
+    """The numbers of slots for the dot's operands that the options allow, largest first."""
+    if options.stages == "auto":
+        return list(range(_MOST_STAGES, _FEWEST_STAGES - 1, -1))
+    return [options.stages] if options.stages >= _FEWEST_STAGES else []
+
+
+def rings_bytes(nest: PersistentNest, plan: Plan, slots: int = 1) -> int:
+    """The producer's rings: `slots` for each tile load."""
+    tiles = sum(ring_bytes([load.bytes], slots) for load in nest.tile_loads)
+    return ring_bytes([nest.stage_bytes], plan.stages) + tiles
+
+
+def accumulator_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
+    """A refusal where consumers with the source's number of warps could not hold the accumulator.
+
+    They have what a producer leaves of the registers, one group or two of them alike.
+    """
+    available, _ = requested_registers(machine.limits, 0, [(nest.num_warps, True), (1, False)])
+    return registers_obstacle(nest, nest.accumulator_registers, available)
+
+
+def warps_obstacle(nest: PersistentNest, allowed: tuple[int, ...]) -> Refusal | None:
+    """A refusal where the source's number of warps does not suit a scheme."""
+    if nest.num_warps in allowed:
+        return None
+    return Refusal(
+        nest.outer.operation,
+        f"num_warps = {nest.num_warps}: this takes {' or '.join(map(str, allowed))}",
+    )

@@ -1,0 +1,138 @@
+"""Builders for what warp-specialized kernels on Hopper are made of: rings, barriers, TMA, wgmma.
+
+They spell operations for the Triton that is to read them (3.6 to 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from tilepass.ir.build import Builder
+from tilepass.ir.encodings import SwizzledShared
+from tilepass.ir.engine import ir, plain
+from tilepass.ir.types import MemDescType, TensorType, parse_type
+
+# Where the operand that TMA takes for im2col coordinates, and with it segment sizes, came in.
+_SEGMENTED_COPY = (3, 7)
+# The wait for stores says whether reading the source is all that it waits for.
+_EXPLICIT_READ_WAIT = (3, 9)
+
+_BARRIER_ENCODING = SwizzledShared(vec=1, per_phase=1, max_phase=1, order=(0,))
+BARRIER = MemDescType((1,), "i64", _BARRIER_ENCODING, mutable=True)
+"""The type of one mbarrier."""
+
+
+def barrier_array(count: int) -> MemDescType:
+    """The type of `count` mbarriers."""
+    return replace(BARRIER, shape=(count, 1))
+
+
+def buffer_of(block: TensorType, slots: int | None = None) -> MemDescType:
+    """The type of a buffer for a block that TMA moves, or of an array of `slots` such buffers."""
+    assert block.encoding is not None
+    shape = block.shape if slots is None else (slots, *block.shape)
+    return MemDescType(shape, block.element, block.encoding, mutable=True)
+
+
+class AsyncBuilder(Builder):
+    """A builder that knows for which Triton it builds."""
+
+    def __init__(
+        self, place: ir.InsertionPoint, location: ir.Location, triton_version: tuple[int, ...]
+    ) -> None:
+        super().__init__(place, location)
+        self.triton_version = triton_version
+
+    def inside(self, block: ir.Block) -> AsyncBuilder:
+        """The same at the end of a block that has no terminator yet."""
+        return AsyncBuilder(ir.InsertionPoint(block), self.location, self.triton_version)
+
+    def begin(self, block: ir.Block) -> AsyncBuilder:
+        """The same at the start of a block."""
+        place = ir.InsertionPoint.at_block_begin(block)
+        return AsyncBuilder(place, self.location, self.triton_version)
+
+    def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
+        """`ttg.memdesc_index`: one buffer of an array."""
+        kind = memdesc_of(array)
+        return self._value(
+            "ttg.memdesc_index", (array, index), self.type(replace(kind, shape=kind.shape[1:]))
+        )
+
+    def init_barrier(self, barrier: ir.Value, count: int) -> None:
+        """`ttng.init_barrier`: a phase takes `count` arrivals."""
+        self.create("ttng.init_barrier", (barrier,), (), {"count": f"{count} : i32"})
+
+    def wait_barrier(self, barrier: ir.Value, parity: ir.Value) -> None:
+        """`ttng.wait_barrier` until the phase of this parity is complete."""
+        self.create(
+            "ttng.wait_barrier",
+            (barrier, parity),
+            (),
+            {"operandSegmentSizes": "array<i32: 1, 1, 0, 0>"},
+        )
+
+    def arrive_barrier(self, barrier: ir.Value, predicate: ir.Value | None = None) -> None:
+        """`ttng.arrive_barrier` once, where the predicate (i1) is true."""
+        operands = (barrier,) if predicate is None else (barrier, predicate)
+        self.create("ttng.arrive_barrier", operands, (), {"count": "1 : i32"})
+
+    def expect_bytes(self, barrier: ir.Value, count: int) -> None:
+        """`ttng.barrier_expect`: arrive once, and complete when TMA has brought `count` bytes."""
+        always = self.constant(True, "i1")
+        self.create("ttng.barrier_expect", (barrier, always), (), {"size": f"{count} : i32"})
+
+    def tma_load(
+        self,
+        descriptor: ir.Value,
+        coordinates: Sequence[ir.Value],
+        barrier: ir.Value,
+        buffer: ir.Value,
+    ) -> None:
+        """`ttng.async_tma_copy_global_to_local` of one block."""
+        always = self.constant(True, "i1")
+        attributes = {"cache": "1 : i32", "evict": "1 : i32", "isVolatile": "false"}
+        if self.triton_version >= _SEGMENTED_COPY:
+            sizes = f"array<i32: 1, {len(coordinates)}, 0, 1, 1, 1>"
+            attributes["operandSegmentSizes"] = sizes
+        self.create(
+            "ttng.async_tma_copy_global_to_local",
+            (descriptor, *coordinates, barrier, buffer, always),
+            (),
+            attributes,
+        )
+
+    def tma_store(
+        self, descriptor: ir.Value, coordinates: Sequence[ir.Value], buffer: ir.Value
+    ) -> None:
+        """`ttng.async_tma_copy_local_to_global` of one block, a group of its own."""
+        self.create("ttng.async_tma_copy_local_to_global", (descriptor, *coordinates, buffer), ())
+
+    def tma_store_wait(self, pendings: int) -> None:
+        """`ttng.async_tma_store_wait` until the sources of all stores but the last `pendings` have
+        been read."""
+        attributes: dict[str, ir.Attribute | str] = {"pendings": f"{pendings} : i32"}
+        if self.triton_version >= _EXPLICIT_READ_WAIT:
+            attributes["read_only"] = ir.UnitAttr.get(self.context)
+        self.create("ttng.async_tma_store_wait", (), (), attributes)
+
+    def local_store(self, value: ir.Value, buffer: ir.Value) -> None:
+        """`ttg.local_store` of a tensor into a buffer."""
+        self.create("ttg.local_store", (value, buffer))
+
+    def fence_async_shared(self) -> None:
+        """`ttng.fence_async_shared`: what was stored to shared memory is there for TMA."""
+        self.create("ttng.fence_async_shared", (), (), {"bCluster": "false"})
+
+    def view(self, like: ir.Operation, buffer: ir.Value) -> ir.Value:
+        """A `ttg.memdesc_trans` of another buffer, of the same shape as that of `like`."""
+        kind = replace(memdesc_of(like.results[0]), mutable=True)
+        attributes = {"order": like.attributes["order"]}
+        return self._value(like.name, (buffer,), self.type(kind), attributes)
+
+
+def memdesc_of(value: ir.Value) -> MemDescType:
+    """The view of a buffer's type."""
+    return cast("MemDescType", parse_type(plain(value).type))

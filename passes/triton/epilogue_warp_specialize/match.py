@@ -48,13 +48,12 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
     if isinstance(epilogue, Refusal):
         return epilogue
     outer = nest.outer.operation
-    block = list(outer.block)
-    prelude = [view.operation for view in block[: block.index(outer)]]
+    block = [view.operation for view in outer.block]
     return PersistentNest(
         function=_function_of(outer),
         outer=nest.outer,
         inner=nest.inner[0],
-        prelude=tuple(prelude),
+        prelude=tuple(block[: block.index(outer)]),
         tile_operations=nest.before,
         step_operations=main.step_operations,
         loads=main.loads,

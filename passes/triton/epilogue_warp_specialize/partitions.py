@@ -106,8 +106,7 @@ def _repeat(
     start = builder.begin(block)
     for source in _in_order(list(sources)):
         clones.copy(source, start)
-    order = [value for value in captured]
-    return _arguments_first(order)
+    return _arguments_first(list(captured))
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""The producer: one warp that fills the rings with TMA, ahead of the consumers over tile borders."""
+"""The producer: a warp that fills the rings with TMA, ahead of the consumers over tile borders."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class AsyncBuilder(Builder):
     ) -> None:
         """`ttng.async_tma_copy_global_to_local` of one block."""
         always = self.constant(True, "i1")
-        attributes = {"cache": "1 : i32", "evict": "1 : i32", "isVolatile": "false"}
+        attributes = {"isVolatile": "false"}
         if self.triton_version >= _SEGMENTED_COPY:
             sizes = f"array<i32: 1, {len(coordinates)}, 0, 1, 1, 1>"
             attributes["operandSegmentSizes"] = sizes

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 
 from tilepass.ab.events import Event
+from tilepass.ab.files import write_json
 from tilepass.ab.flatten_study import STUDIES, Study, auto_summary, study_table
-from tilepass.ab.report import Report, write_json
+from tilepass.ab.report import Report
 from tilepass.ab.session import Means, add_figures, finished, need_gpu, run_on_gpu, run_static
 from tilepass.ab.subjects import find_subject
 from tilepass.core.errors import TilepassError

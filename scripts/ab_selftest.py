@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tilepass.ab import selftest
-from tilepass.ab.report import write_json
+from tilepass.ab.files import write_json
 from tilepass.ab.session import Means, need_gpu, run_on_gpu
 from tilepass.ab.subjects import find_subject
 from tilepass.core.errors import TilepassError

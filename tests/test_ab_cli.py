@@ -10,10 +10,11 @@ from rich.console import Console
 
 from tilepass.ab import session
 from tilepass.ab.events import ArmReady, Done, Found, KernelFact, Setup, Started, sampled
+from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.plot import plot_report
 from tilepass.ab.protocol import measure
-from tilepass.ab.report import Report, write_json
+from tilepass.ab.report import Report
 from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.table import markdown_table, print_report
 from tilepass.cli.ab import main

@@ -136,7 +136,7 @@ def run(subject: Subject) -> Run:
         job = Job("double", tuple(arms), (Point((64,)),), plan, (), force, equal_bits)
         events: list[Event] = []
         runner = PointRunner(job, subject, FakeLog(kernels), gpu or FakeGpu(), events.append)
-        runner.run(0)
+        runner.run(0, range(len(arms)))
         return events
 
     return run

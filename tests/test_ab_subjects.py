@@ -84,7 +84,7 @@ def test_a_users_function_is_compiled_without_a_gpu(module: Path) -> None:
     report = compare(f"{module}:add", Arm("A"), Arm("B", "", {"block": "256"}))
     point = report.points[0]
     assert (point.status, point.message) == ("compiled", "")
-    assert point.first == (0, 1)
+    assert point.first == {0: 0, 1: 1}
     assert [point.kernels[arm][0].name for arm in (0, 1)] == ["add_kernel", "add_kernel"]
     figures = collect_figures([*point.kernels[0], *point.kernels[1]])
     assert len(figures) == 2
@@ -94,7 +94,7 @@ def test_a_users_function_is_compiled_without_a_gpu(module: Path) -> None:
 
 def test_equal_binaries_are_called_identical(module: Path) -> None:
     report = compare(f"{module}:add", Arm("A"), Arm("B"), Arm("C", "", {"warps": "8"}))
-    assert report.points[0].first == (0, 0, 2)
+    assert report.points[0].first == {0: 0, 1: 0, 2: 2}
     found = report.compare(0, 1)
     assert found is not None
     assert (found[0].ratio, str(found[1])) == (1.0, "SAME")
@@ -190,14 +190,17 @@ def test_outputs_are_compared_by_bits() -> None:
 
 def test_arms_are_told_apart_by_binary_and_settings() -> None:
     one, two = KernelFact("k", "hash1", ""), KernelFact("k", "hash2", "")
-    assert same_kernels([(one,), (two,), (one,)], ["s", "s", "s"]) == (0, 1, 0)
-    assert same_kernels([(one,), (one,)], ["grid=1", "grid=2"]) == (0, 1)
-    assert same_kernels([(one,), (one,)], ["s", "s"], force=True) == (0, 1)
+    same = {0: "s", 1: "s", 3: "s"}
+    assert same_kernels({0: (one,), 1: (two,), 3: (one,)}, same) == {0: 0, 1: 1, 3: 0}
+    assert same_kernels({0: (one,), 1: (one,)}, {0: "grid=1", 1: "grid=2"}) == {0: 0, 1: 1}
+    assert same_kernels({0: (one,), 1: (one,)}, same, force=True) == {0: 0, 1: 1}
+    assert same_kernels({0: (), 1: ()}, {0: "torch:mm", 1: "torch:addmm"}) == {0: 0, 1: 1}
 
 
 def test_kernel_names_must_agree() -> None:
     a, b = KernelFact("matmul", "1", ""), KernelFact("matmul_flat", "2", "")
     assert different_names([(a,), (a,)]) is None
+    assert different_names([(), (a,), (a,)]) is None
     assert different_names([(a,), (b,)]) == "matmul against matmul_flat"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.ab.events import KernelFact
@@ -40,6 +40,12 @@ def wrong_outputs(outputs: Tensors, expected: Tensors, tolerance: Tolerance) -> 
     return None
 
 
+def library_tolerance(tolerance: Tolerance) -> Tolerance:
+    """What a library's function may be off: it may round between the steps of an epilogue, and
+    approximate functions (tanh.approx is right to 2^-11). It is compared with, not tested."""
+    return Tolerance(4 * tolerance.relative, 4 * tolerance.absolute + 2.0**-7)
+
+
 def equal_bits(outputs: Tensors, others: Tensors) -> bool:
     """Whether two sets of outputs agree bit by bit (a NaN equals itself)."""
     import torch
@@ -53,28 +59,29 @@ def equal_bits(outputs: Tensors, others: Tensors) -> bool:
 
 
 def same_kernels(
-    kernels: Sequence[tuple[KernelFact, ...]], settings: Sequence[str], force: bool = False
-) -> tuple[int, ...]:
+    kernels: Mapping[int, tuple[KernelFact, ...]], settings: Mapping[int, str], force: bool = False
+) -> dict[int, int]:
     """For each arm, the first arm that launches the same binaries with the same settings.
 
     An arm that is its own entry differs from all before it. With `force` every arm is its own.
     """
     if force:
-        return tuple(range(len(kernels)))
-    keys = [
-        (tuple(kernel.code_hash for kernel in launched), setting)
-        for launched, setting in zip(kernels, settings, strict=True)
-    ]
-    return tuple(keys.index(key) for key in keys)
+        return {arm: arm for arm in kernels}
+    first: dict[tuple[tuple[str, ...], str], int] = {}
+    return {
+        arm: first.setdefault((tuple(k.code_hash for k in kernels[arm]), settings[arm]), arm)
+        for arm in sorted(kernels)
+    }
 
 
 def different_names(kernels: Sequence[tuple[KernelFact, ...]]) -> str | None:
     """What differs between the names of the kernels that the arms launch, or None.
 
     A kernel's name alone can change what ptxas makes of it (CUTLASS issue 3389: 168 registers
-    against 80), so arms of different names compare more than the pass.
+    against 80), so arms of different names compare more than the pass. An arm that launches none
+    of Triton's kernels, a library's, has no name to compare.
     """
-    names = [tuple(sorted(kernel.name for kernel in launched)) for launched in kernels]
+    names = [tuple(sorted(k.name for k in launched)) for launched in kernels if launched]
     for other in names[1:]:
         if other != names[0]:
             return f"{', '.join(names[0]) or 'none'} against {', '.join(other) or 'none'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -69,6 +69,15 @@ class ArmReady:
 
 
 @dataclass(frozen=True)
+class ArmFailed:
+    """An arm of a point cannot be compiled, hangs, or is wrong; the others go on without it."""
+
+    point: int
+    arm: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Setup:
     """How a point is timed: launches per sample, copies of the inputs they rotate over, and what
     one launch computes and must move (0 where the kernel does not say)."""
@@ -116,11 +125,8 @@ class Failed:
     lost: bool = False
 
 
-Event = Found | Started | Loaded | Remarked | ArmReady | Setup | Sampled | Done | Failed
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (Found, Started, Loaded, Remarked, ArmReady, Setup, Sampled, Done, Failed)
-}
+Event = Found | Started | Loaded | Remarked | ArmReady | ArmFailed | Setup | Sampled | Done | Failed
+_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
 def encode(event: Event) -> str:

@@ -18,14 +18,25 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Arm:
-    """One variant of the kernel: a pipeline, and options of the kernel that differ."""
+    """One variant of the kernel: a pipeline, and options of the kernel that differ.
+
+    With `library`, a `module:function` that takes the kernel's inputs and returns the outputs, it
+    is that function instead (torch's, say): what a kernel is compared with.
+    """
 
     label: str
     pipeline: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict[str, str])
+    library: str = ""
+
+    def __post_init__(self) -> None:
+        if self.library and (self.pipeline or self.overrides):
+            raise TilepassError(f"arm {self.label} is {self.library}, which no pass can change")
 
     def describe(self) -> str:
         """`flatten-loops{mode=on}`, `stock`, `stock, flatten=0`: what a legend shows."""
+        if self.library:
+            return self.library
         settings = [f"{key}={value}" for key, value in self.overrides.items()]
         return ", ".join([self.pipeline or "stock", *settings])
 
@@ -45,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Task:
-    """Work of a child on one point: time all arms against each other, or only launch some once."""
+    """Work of a child on one point: time arms against each other, or only launch them once."""
 
     point: int
     arms: tuple[int, ...]
@@ -55,7 +66,8 @@ class Task:
 class Job:
     """A whole comparison. `kernel` is a workload's name, `module:function` or `file.py:function`.
 
-    `force` times arms whose binaries are equal; `load` are pass files, as for `--load`.
+    `force` times arms whose binaries are equal; `load` are pass files, as for `--load`. With
+    `keep_going` an arm that fails is left out of its point; without, the point fails.
     """
 
     kernel: str
@@ -65,6 +77,7 @@ class Job:
     load: tuple[str, ...] = ()
     force: bool = False
     need_equal_bits: bool = False
+    keep_going: bool = False
 
     def seed(self, point: int) -> int:
         """The seed of a point's inputs and launch orders: no two points share one."""
@@ -122,6 +135,7 @@ def decode_job(text: str) -> tuple[Job, tuple[Task, ...]]:
             load=tuple(job["load"]),
             force=job["force"],
             need_equal_bits=job["need_equal_bits"],
+            keep_going=job["keep_going"],
         ),
         tuple(Task(task["point"], tuple(task["arms"])) for task in data["tasks"]),
     )

@@ -11,15 +11,26 @@ from tilepass.ab.arms import arm_enabled, fresh_compilation
 from tilepass.ab.checks import (
     different_names,
     equal_bits,
+    library_tolerance,
     poison,
     same_kernels,
     wrong_outputs,
 )
 from tilepass.ab.cuda_device import Graph, copies_for, launches_for
-from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Remarked, Setup, Started, sampled
+from tilepass.ab.events import (
+    ArmFailed,
+    ArmReady,
+    Done,
+    Event,
+    KernelFact,
+    Remarked,
+    Setup,
+    Started,
+    sampled,
+)
 from tilepass.ab.job import Arm, Job
 from tilepass.ab.protocol import Device, measure
-from tilepass.ab.subjects import Subject, copy_inputs
+from tilepass.ab.subjects import Subject, copy_inputs, find_library
 from tilepass.core.errors import TilepassError
 
 if TYPE_CHECKING:
@@ -50,6 +61,7 @@ class Prepared:
 
     arm: Arm
     config: object
+    settings: str
     graph: Graph
     outputs: Tensors
     kernels: tuple[KernelFact, ...]
@@ -88,21 +100,25 @@ class PointRunner:
             self._emit(Remarked(point, index, tuple(remarks)))
         self._emit(Done(point, "primed"))
 
-    def run(self, point: int) -> None:
-        """Check every arm against the reference, then time them. Raises TilepassError."""
+    def run(self, point: int, arms: Sequence[int]) -> None:
+        """Check arms against the reference, then time them. Raises TilepassError."""
         job, subject, where = self._job, self._subject, self._job.points[point]
         self._emit(Started(point, "check"))
-        configs = [subject.configure(where, arm) for arm in job.arms]
-        inputs = subject.make_inputs(where.shape, job.seed(point), configs[0], self._gpu.kind)
-        ready = self._check_arms(point, configs, inputs)
-        notes = self._compare_names([prepared.kernels for prepared in ready])
-        first = same_kernels([p.kernels for p in ready], list(map(repr, configs)), job.force)
-        timed = [ready[index] for index in range(len(ready)) if first[index] == index]
+        baseline = subject.configure(where, job.arms[0])
+        inputs = subject.make_inputs(where.shape, job.seed(point), baseline, self._gpu.kind)
+        ready = self._check_arms(point, arms, inputs)
+        notes = self._compare_names([prepared.kernels for prepared in ready.values()])
+        kernels = {arm: prepared.kernels for arm, prepared in ready.items()}
+        settings = {arm: prepared.settings for arm, prepared in ready.items()}
+        first = same_kernels(kernels, settings, job.force)
+        timed = [ready[arm] for arm in ready if first[arm] == arm]
+        if len(ready) == 1:
+            raise TilepassError("every arm but the baseline failed")
         if len(timed) == 1:
             self._emit(Done(point, "identical"))
             return
         # The duplicate is prepared anew: buffers of its own, like every other arm.
-        timed.append(self._prepare(job.arms[0], configs[0], inputs, ready[0].outputs))
+        timed.append(self._prepare(job.arms[0], baseline, inputs, ready[0].outputs))
         graphs = self._timing_graphs(point, timed, inputs, notes)
         self._emit(Started(point, "time"))
         device = self._gpu.timer(graphs)
@@ -113,24 +129,44 @@ class PointRunner:
             self._check_again(prepared, inputs)
         self._emit(Done(point, "timed"))
 
-    def _check_arms(self, point: int, configs: Sequence[object], inputs: object) -> list[Prepared]:
+    def _check_arms(self, point: int, arms: Sequence[int], inputs: object) -> dict[int, Prepared]:
         expected = self._subject.reference(inputs)
-        ready: list[Prepared] = []
-        for index, (arm, config) in enumerate(zip(self._job.arms, configs, strict=True)):
-            prepared = self._prepare(arm, config, inputs, expected)
-            ready.append(prepared)
+        ready: dict[int, Prepared] = {}
+        for index in arms:
+            arm = self._job.arms[index]
+            try:
+                config = self._subject.configure(self._job.points[point], arm)
+                prepared = self._prepare(arm, config, inputs, expected)
+            except Exception as error:
+                if index == 0 or not self._job.keep_going:
+                    raise
+                # Raises where the failure has left the GPU unusable: the point is then lost.
+                self._gpu.synchronize()
+                self._emit(ArmFailed(point, index, describe_failure(error)))
+                continue
+            ready[index] = prepared
             equal = equal_bits(prepared.outputs, ready[0].outputs)
-            self._emit(ArmReady(point, index, prepared.kernels, repr(config), equal))
+            self._emit(ArmReady(point, index, prepared.kernels, prepared.settings, equal))
             if self._job.need_equal_bits and not equal:
                 raise TilepassError(f"arm {arm.label}: outputs differ from arm A's bit by bit")
         return ready
 
+    def _launcher(self, arm: Arm, config: object, inputs: object) -> Launcher:
+        if not arm.library:
+            return self._subject.launcher(inputs, config)
+        function = find_library(arm.library)
+        return lambda: function(inputs)
+
     def _prepare(self, arm: Arm, config: object, inputs: object, expected: Tensors) -> Prepared:
-        launcher = self._subject.launcher(inputs, config)
+        launcher = self._launcher(arm, config, inputs)
         with arm_enabled(arm):
-            with self._log.launches() as kernels:
+            kernels: dict[str, KernelFact] = {}
+            if arm.library:
                 launcher()
-            if not kernels:
+            else:
+                with self._log.launches() as kernels:
+                    launcher()
+            if not kernels and not arm.library:
                 raise TilepassError(f"arm {arm.label} launched no Triton kernel")
             graph = self._gpu.capture([launcher])
         outputs = graph.outputs[0]
@@ -138,10 +174,13 @@ class PointRunner:
         graph.replay()
         self._gpu.synchronize()
         tolerance = self._subject.tolerance(inputs, outputs)
+        if arm.library:
+            tolerance = library_tolerance(tolerance)
         if (problem := wrong_outputs(outputs, expected, tolerance)) is not None:
             raise TilepassError(f"arm {arm.label} ({arm.describe()}) is wrong: {problem}")
         kept = tuple(output.clone() for output in outputs)
-        return Prepared(arm, config, graph, kept, tuple(kernels.values()))
+        settings = arm.library or repr(config)
+        return Prepared(arm, config, settings, graph, kept, tuple(kernels.values()))
 
     def _compare_names(self, kernels: Sequence[tuple[KernelFact, ...]]) -> tuple[str, ...]:
         if (difference := different_names(kernels)) is None:
@@ -167,9 +206,7 @@ class PointRunner:
         return [self._rotating_graph(prepared, sets, launches) for prepared in timed]
 
     def _rotating_graph(self, prepared: Prepared, sets: Sequence[object], launches: int) -> Graph:
-        launchers: list[Launcher] = [
-            self._subject.launcher(inputs, prepared.config) for inputs in sets
-        ]
+        launchers = [self._launcher(prepared.arm, prepared.config, inputs) for inputs in sets]
         with arm_enabled(prepared.arm):
             for launcher in launchers:
                 launcher()
@@ -193,3 +230,11 @@ class PointRunner:
                 f"arm {prepared.arm.label} ({prepared.arm.describe()}): outputs changed between "
                 f"launches on the same inputs, which is a race: {problem}"
             )
+
+
+def describe_failure(error: Exception) -> str:
+    """A TilepassError's message; of others the type and the message's first lines."""
+    if isinstance(error, TilepassError):
+        return str(error)
+    lines = str(error).strip().splitlines()[:3]
+    return f"{type(error).__name__}: {' '.join(lines)}"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from tilepass.ab.checks import same_kernels
 from tilepass.ab.events import (
+    ArmFailed,
     ArmReady,
     Done,
     Event,
@@ -37,7 +34,6 @@ from tilepass.ab.statistics import (
     guarded_verdict,
     paired_ratios,
 )
-from tilepass.core.errors import TilepassError
 from tilepass.dump.figures import KernelFigures
 
 SCHEMA = "tilepass-ab/1"
@@ -47,8 +43,9 @@ Status = Literal["waiting", "running", "timed", "identical", "compiled", "failed
 
 @dataclass
 class PointResult:
-    """What is known of one point. `kernels` and `remarks` are by arm; `first` maps each arm to the
-    first arm with the same binaries and settings, and only such first arms are timed."""
+    """What is known of one point. `kernels`, `remarks` and `failures` are by arm; `first` maps each
+    arm that did not fail to the first one with the same binaries and settings, and only such first
+    arms are timed."""
 
     status: Status = "waiting"
     message: str = ""
@@ -58,13 +55,14 @@ class PointResult:
     settings: dict[int, str] = field(default_factory=dict[int, str])
     remarks: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     equal_bits: dict[int, bool | None] = field(default_factory=dict[int, bool | None])
+    failures: dict[int, str] = field(default_factory=dict[int, str])
     setup: Setup | None = None
-    first: tuple[int, ...] = ()
+    first: dict[int, int] = field(default_factory=dict[int, int])
     samples: Samples | None = None
 
     def slot(self, arm: int) -> int:
         """The column of an arm in the samples."""
-        return sorted(set(self.first)).index(self.first[arm])
+        return sorted(set(self.first.values())).index(self.first[arm])
 
 
 class Report:
@@ -97,6 +95,9 @@ class Report:
                 self.points[event.point].status = "running"
             case ArmReady():
                 self._arm_ready(event)
+            case ArmFailed():
+                self.points[event.point].failures[event.arm] = event.message
+                self._note_first(event.point)
             case Setup():
                 self.points[event.point].setup = event
                 self.points[event.point].message = "; ".join(event.notes)
@@ -117,23 +118,24 @@ class Report:
         point.kernels[event.arm] = event.kernels
         point.settings[event.arm] = event.settings
         point.equal_bits[event.arm] = event.equal_bits
-        if len(point.kernels) == len(self.job.arms):
-            arms = range(len(self.job.arms))
-            kernels = [point.kernels[arm] for arm in arms]
-            settings = [point.settings[arm] for arm in arms]
-            point.first = same_kernels(kernels, settings, self.job.force)
+        self._note_first(event.point)
+
+    def _note_first(self, index: int) -> None:
+        point = self.points[index]
+        if len(point.kernels) + len(point.failures) == len(self.job.arms):
+            point.first = same_kernels(point.kernels, point.settings, self.job.force)
 
     def _sampled(self, event: Sampled) -> None:
         point = self.points[event.point]
         if point.samples is None:
-            point.samples = Samples(len(set(point.first)))
+            point.samples = Samples(len(set(point.first.values())))
         point.samples.add(event.batch())
 
     def _done(self, event: Done) -> None:
         point = self.points[event.point]
         if event.outcome == "compiled":
             # Equal binaries are equal whether they ran or not.
-            point.status = "identical" if set(point.first) == {0} else "compiled"
+            point.status = "identical" if set(point.first.values()) == {0} else "compiled"
         elif event.outcome == "identical":
             point.status = "identical"
         else:
@@ -184,7 +186,7 @@ class Report:
         Arms with the same binary need no measurement: SAME, with a ratio of exactly 1.
         """
         point = self.points[index]
-        if point.status == "failed" or not point.first:
+        if point.status == "failed" or not {arm, baseline} <= point.first.keys():
             return None
         if point.first[arm] == point.first[baseline]:
             return Estimate(1.0, 1.0, 1.0, 0), Verdict.SAME
@@ -204,7 +206,7 @@ class Report:
     def median_us(self, index: int, arm: int) -> float | None:
         """Median time of a launch of an arm, or None where it was not timed."""
         times = self.times(index)
-        if times is None:
+        if times is None or arm not in self.points[index].first:
             return None
         return float(np.median(times[:, self.points[index].slot(arm)]))
 
@@ -260,8 +262,9 @@ class Report:
             "settings": point.settings.get(arm),
             "remarks": list(point.remarks.get(arm, ())),
             "equal_bits": point.equal_bits.get(arm),
-            "same_binary_as": self.job.arms[point.first[arm]].label if point.first else None,
-            "median_us": self.median_us(index, arm) if point.first else None,
+            "failure": point.failures.get(arm),
+            "same_binary_as": self.job.arms[point.first[arm]].label if arm in point.first else None,
+            "median_us": self.median_us(index, arm),
             "against_baseline": _comparison_dict(self.compare(index, arm)) if arm else None,
         }
 
@@ -276,21 +279,3 @@ def _comparison_dict(compared: tuple[Estimate, Verdict] | None) -> dict[str, Any
         return None
     measured, verdict = compared
     return {**asdict(measured), "verdict": str(verdict)}
-
-
-def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Write a file whole or not at all: a reader never finds half of it. Raises TilepassError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(content, file, indent=1)
-                file.write("\n")
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise TilepassError(f"{path}: cannot write: {error.strerror}") from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ab.environment import versions
-from tilepass.ab.events import Done, Event, Failed, Remarked, Started
+from tilepass.ab.events import ArmFailed, Done, Event, Failed, Remarked, Started
 from tilepass.ab.job import Job, Task
 from tilepass.ab.nvml import gpu_count
 from tilepass.ab.protocol import Plan
@@ -18,7 +18,7 @@ from tilepass.ab.supervisor import Limits, prime, run_tasks, worker_command
 from tilepass.core.errors import TilepassError
 
 Listener = Callable[[Report, Event], None]
-Variant = tuple[str, str]
+Variant = tuple[str, ...]
 
 
 def ignore(report: Report, event: Event) -> None:
@@ -37,17 +37,25 @@ class Means:
 
 
 def priming_tasks(job: Job, subject: Subject) -> dict[Variant, Task]:
-    """One task for each distinct kernel configuration under each distinct pipeline."""
+    """One task for each distinct kernel configuration under each distinct pipeline.
+
+    A job that keeps going without an arm that fails has one for each point: a kernel may hang at
+    one shape alone, and is then left out there before the others are timed.
+    """
     tasks: dict[Variant, Task] = {}
     for index in range(len(job.points)):
         for arm in range(len(job.arms)):
+            if job.arms[arm].library:
+                continue
             tasks.setdefault(variant(job, subject, index, arm), Task(index, (arm,)))
     return tasks
 
 
 def variant(job: Job, subject: Subject, point: int, arm: int) -> Variant:
     """What an arm compiles at a point: configuration and pipeline, as text."""
-    return repr(subject.configure(job.points[point], job.arms[arm])), job.arms[arm].pipeline
+    config = repr(subject.configure(job.points[point], job.arms[arm]))
+    where = (str(point),) if job.keep_going else ()
+    return config, job.arms[arm].pipeline, *where
 
 
 def run_on_gpu(job: Job, subject: Subject, means: Means, listener: Listener = ignore) -> Report:
@@ -100,18 +108,29 @@ def _prime(
     return {variants[task]: why for task, why in lost.items()}
 
 
-def _hopeless(job: Job, subject: Subject, lost: Mapping[Variant, str]) -> Iterator[Failed]:
-    """The points that need a variant which hung or killed its process."""
+def _hopeless(
+    job: Job, subject: Subject, lost: Mapping[Variant, str]
+) -> Iterator[Failed | ArmFailed]:
+    """The points, or their arms, that need a variant which hung or killed its process."""
     for index in range(len(job.points)):
         for arm in range(len(job.arms)):
+            if job.arms[arm].library:
+                continue
             if (why := lost.get(variant(job, subject, index, arm))) is not None:
+                if job.keep_going and arm:
+                    yield ArmFailed(index, arm, why)
+                    continue
                 yield Failed(index, f"arm {job.arms[arm].label}: {why}", lost=True)
                 break
 
 
 def _time(report: Report, means: Means, deadline: float | None, listener: Listener) -> None:
-    arms = tuple(range(len(report.job.arms)))
-    left = [Task(i, arms) for i, point in enumerate(report.points) if point.status != "failed"]
+    arms = range(len(report.job.arms))
+    left = [
+        Task(i, tuple(arm for arm in arms if arm not in point.failures))
+        for i, point in enumerate(report.points)
+        if point.status != "failed"
+    ]
     job = replace(report.job, plan=_fair_plan(report.job, deadline))
     for event in run_tasks(means.command("time"), job, left, means.limits):
         _note(report, event, listener)

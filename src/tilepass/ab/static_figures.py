@@ -10,7 +10,16 @@ from typing import Any
 
 from tilepass.ab.arms import arm_enabled, fresh_compilation
 from tilepass.ab.compile_only import compile_only
-from tilepass.ab.events import ArmReady, Done, Event, Failed, KernelFact, Remarked, Started
+from tilepass.ab.events import (
+    ArmFailed,
+    ArmReady,
+    Done,
+    Event,
+    Failed,
+    KernelFact,
+    Remarked,
+    Started,
+)
 from tilepass.ab.job import Job
 from tilepass.ab.kernel_log import KernelLog, kernel_fact
 from tilepass.ab.subjects import OwnSubject, Subject
@@ -59,20 +68,26 @@ class _Compiler:
 
     def compile_point(self, index: int, emit: Callable[[Event], None]) -> Done | Failed:
         """Emit what is known of each arm; returns how it ended."""
-        try:
-            for arm in range(len(self._job.arms)):
+        for arm in range(len(self._job.arms)):
+            try:
                 settings, kernels, remarks = self._compile_arm(index, arm)
-                emit(Remarked(index, arm, remarks))
-                emit(ArmReady(index, arm, kernels, settings, equal_bits=None))
-        except Exception as error:
-            known = isinstance(error, TilepassError)
-            return Failed(index, str(error) if known else f"{type(error).__name__}: {error}")
+            except Exception as error:
+                known = isinstance(error, TilepassError)
+                message = str(error) if known else f"{type(error).__name__}: {error}"
+                if arm == 0 or not self._job.keep_going:
+                    return Failed(index, message)
+                emit(ArmFailed(index, arm, message))
+                continue
+            emit(Remarked(index, arm, remarks))
+            emit(ArmReady(index, arm, kernels, settings, equal_bits=None))
         return Done(index, "compiled")
 
     def _compile_arm(
         self, index: int, arm: int
     ) -> tuple[str, tuple[KernelFact, ...], tuple[str, ...]]:
         point = self._job.points[index]
+        if library := self._job.arms[arm].library:
+            return library, (), ()
         config = self._subject.configure(point, self._job.arms[arm])
         own = isinstance(self._subject, OwnSubject)
         key = (None if own else point.shape, repr(config), self._job.arms[arm].pipeline)

@@ -164,17 +164,7 @@ class UserSubject(Subject):
         return function
 
     def _tensors(self, value: Any, function: str) -> Tensors:
-        import torch
-
-        several = isinstance(value, tuple | list)
-        values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
-        tensors = tuple(item for item in values if isinstance(item, torch.Tensor))
-        if not tensors or len(tensors) != len(values):
-            raise TilepassError(
-                f"kernel '{self.name}': {function} must return a tensor or a tuple of tensors, "
-                f"not {type(value).__name__}"
-            )
-        return tensors
+        return tensors_of(value, f"kernel '{self.name}': {function}")
 
 
 def find_subject(spec: str) -> Subject:
@@ -190,6 +180,35 @@ def find_subject(spec: str) -> Subject:
     if isinstance(found, contract.Workload):
         return OwnSubject(cast("contract.Workload[Any]", found))
     return UserSubject(spec, module, name)
+
+
+def find_library(spec: str) -> Callable[[Any], Tensors]:
+    """The function that an arm's `library` names: from the kernel's inputs to its outputs.
+
+    Raises TilepassError.
+    """
+    where, _, name = spec.rpartition(":")
+    if not where:
+        raise TilepassError(f"library '{spec}' is not of the form module:function")
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise TilepassError(f"library '{spec}': {module.__file__} has no function '{name}'")
+    return lambda inputs: tensors_of(function(inputs), f"library '{spec}'")
+
+
+def tensors_of(value: Any, what: str) -> Tensors:
+    """One tensor or several as a tuple. Raises TilepassError where `what` gave anything else."""
+    import torch
+
+    several = isinstance(value, tuple | list)
+    values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
+    tensors = tuple(item for item in values if isinstance(item, torch.Tensor))
+    if not tensors or len(tensors) != len(values):
+        raise TilepassError(
+            f"{what} must return a tensor or a tuple of tensors, not {type(value).__name__}"
+        )
+    return tensors
 
 
 def copy_inputs(inputs: Any) -> Any:

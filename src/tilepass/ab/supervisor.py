@@ -112,7 +112,8 @@ def prime(
     """Run tasks spread over child processes, so that compilation uses every core.
 
     `seen` is called in the calling thread, with the events as they come. Returns the tasks whose
-    process hung or died over them, with the reason.
+    process hung or died over them, with the reason; where the job keeps going without an arm that
+    fails, those that failed otherwise too.
     """
     shares = [list(tasks[offset::processes]) for offset in range(min(processes, len(tasks)))]
     events: queue.Queue[Event | None] = queue.Queue()
@@ -124,7 +125,7 @@ def prime(
         try:
             for event in run_tasks(command, job, share, limits, stop):
                 events.put(event)
-                if isinstance(event, Failed) and event.lost:
+                if isinstance(event, Failed) and (event.lost or job.keep_going):
                     lost[share[ended]] = event.message
                 ended += isinstance(event, Done | Failed)
         finally:

@@ -82,7 +82,7 @@ def _time_row(report: Report, index: int) -> list[str]:
     point = report.points[index]
     arms = range(len(report.job.arms))
     cells = [report.job.points[index].describe()]
-    medians = [report.median_us(index, arm) if point.first else None for arm in arms]
+    medians = [report.median_us(index, arm) for arm in arms]
     cells += ["-" if median is None else f"{median:.2f}" for median in medians]
     for arm in arms[1:]:
         cells += _verdict_cells(report, index, arm)
@@ -101,7 +101,9 @@ def _time_row(report: Report, index: int) -> list[str]:
 
 def _verdict_cells(report: Report, index: int, arm: int) -> list[str]:
     point = report.points[index]
-    if point.first and point.first[arm] == 0:
+    if arm in point.failures:
+        return ["-", "[red]failed[/]"]
+    if point.first.get(arm) == 0:
         return ["1 (one binary)", "IDENTICAL"]
     compared = report.compare(index, arm)
     if compared is None:
@@ -134,7 +136,7 @@ def _figure_row(report: Report, index: int, arm: int, figures: KernelFigures) ->
     shared = figures.static_shared_bytes + (figures.shared_bytes or 0)
     families = figures.families
     first = report.points[index].first
-    note = "IDENTICAL to A" if arm and first and first[arm] == 0 else ""
+    note = "IDENTICAL to A" if arm and first.get(arm) == 0 else ""
     if figures.serialized:
         note = "MMAs serialized by ptxas"
     if figures.register_hazards:
@@ -157,6 +159,8 @@ def _notes(report: Report, index: int, point: PointResult) -> Sequence[str]:
     lines: list[str] = []
     if point.message:
         lines.append(f"{where}: {point.message}")
+    for arm, failure in sorted(point.failures.items()):
+        lines.append(f"{where}: arm {report.job.arms[arm].label} failed: {failure}")
     if point.status == "identical":
         lines.append(f"{where}: IDENTICAL: all arms are the same binary (--force times them)")
     duplicate = report.duplicate(index)

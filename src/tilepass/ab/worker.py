@@ -47,7 +47,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     from tilepass.ab.clocks import ClockMonitor
     from tilepass.ab.cuda_device import CudaGpu
     from tilepass.ab.kernel_log import KernelLog
-    from tilepass.ab.point import PointRunner
+    from tilepass.ab.point import PointRunner, describe_failure
     from tilepass.ab.subjects import find_subject
 
     if not torch.cuda.is_available():
@@ -71,9 +71,9 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
                 if prime:
                     runner.prime(task.point, task.arms)
                 else:
-                    runner.run(task.point)
+                    runner.run(task.point, task.arms)
             except Exception as error:
-                emit(Failed(task.point, _describe(error)))
+                emit(Failed(task.point, describe_failure(error)))
                 if not _context_usable():
                     return POISONED
             torch.cuda.empty_cache()
@@ -104,14 +104,6 @@ def _facts(driver_facts: dict[str, str]) -> dict[str, str]:
         **driver_facts,
         **versions(),
     }
-
-
-def _describe(error: Exception) -> str:
-    """A TilepassError's message; of others the type and the message's first lines."""
-    if isinstance(error, TilepassError):
-        return str(error)
-    lines = str(error).strip().splitlines()[:3]
-    return f"{type(error).__name__}: {' '.join(lines)}"
 
 
 def _context_usable() -> bool:

@@ -26,6 +26,9 @@ KERNEL is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), or `modul
 and reference(inputs); FUNCTION(inputs, **options) launches and returns its outputs. `python -c
 "import tilepass.ab.subjects as s; help(s)"` tells the rest.
 
+--library is `module:function` or `file.py:function` too: it takes what make_inputs returns and is
+timed beside the arms, as tilepass.ab.torch_matmul:mm is for the matmuls (cuBLAS).
+
 Every arm is checked against the reference first. Then A, the other arms and a duplicate of A are
 launched in turn, in random order, until each ratio is known to --precision. Without a GPU the arms
 are compiled and their static figures compared.
@@ -36,6 +39,7 @@ after Ctrl-C. What was measured is written all the same, and marked partial.
 examples:
   tilepass ab persistent-matmul --b 'flatten-loops{mode=off}' --shape 8192x8192x512
   tilepass ab persistent-matmul --config-a FLATTEN=1 --config-b FLATTEN=0 --json result.json
+  tilepass ab persistent-matmul --b flatten-loops --library tilepass.ab.torch_matmul:mm
   tilepass ab my_kernels.py:my_matmul --b 'acc-multi-buffer{mode=disallow}' --shape 4096x4096
 """
 
@@ -71,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--a", metavar="PIPELINE", default="", help="passes of the baseline (none)")
     add("--b", metavar="PIPELINE", default="", help="passes of the other arm (none)")
     add("--arm", metavar="PIPELINE", action="append", default=[], help="a further arm")
+    add("--library", metavar="FUNCTION", action="append", default=[], help="arm: see below")
     add("--config", metavar="NAME=VALUE", action="append", default=[], help="kernel option")
     add("--config-a", metavar="NAME=VALUE", action="append", default=[], help="of arm A only")
     add("--config-b", metavar="NAME=VALUE", action="append", default=[], help="of arm B only")
@@ -105,13 +110,16 @@ def _job(arguments: argparse.Namespace) -> tuple[Job, Subject]:
     from tilepass.ab.job import Arm, Job, Point, arm_label, parse_settings, parse_shape
     from tilepass.ab.protocol import Plan
     from tilepass.ab.statistics import Criteria
-    from tilepass.ab.subjects import find_subject
+    from tilepass.ab.subjects import find_library, find_subject
 
     arms = [
         Arm("A", arguments.a, parse_settings("--config-a", arguments.config_a)),
         Arm("B", arguments.b, parse_settings("--config-b", arguments.config_b)),
         *(Arm(arm_label(2 + index), text) for index, text in enumerate(arguments.arm)),
     ]
+    for library in arguments.library:
+        arms.append(Arm(arm_label(len(arms)), library=library))
+        find_library(library)
     try:
         plan = Plan(
             criteria=Criteria(threshold=arguments.threshold, precision=arguments.precision),
@@ -153,8 +161,9 @@ def _run_with_progress(
     job: Job, subject: Subject, means: Means, arguments: argparse.Namespace
 ) -> Report:
     from tilepass.ab.events import Event
+    from tilepass.ab.files import write_json
     from tilepass.ab.progress import showing_progress
-    from tilepass.ab.report import empty_report, write_json
+    from tilepass.ab.report import empty_report
     from tilepass.ab.session import finished, run_on_gpu
 
     if arguments.json:
@@ -174,8 +183,8 @@ def _run_with_progress(
 def _finish(report: Report, arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from tilepass.ab.files import write_json
     from tilepass.ab.plot import plot_report
-    from tilepass.ab.report import write_json
     from tilepass.ab.session import add_figures
     from tilepass.ab.table import print_report
 

@@ -78,39 +78,65 @@ def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
     is the inner loop's result and ends the slice.
     """
     accumulator = plain(nest.carried_accumulator.result)
-    around = (*nest.prelude, *nest.tile_operations, *nest.epilogue)
     computed = _forward(accumulator, nest.epilogue)
-    waiting: list[tuple[ir.Value, Axes]] = []
-    found: dict[Operation, dict[Axes, None]] = {}
+    search = _Search(nest)
     for store in (*(each.operation for each in nest.tma_stores), *nest.pointer_stores):
         axes = _axes_of_store(store, computed, nest.tile[:2])
         if isinstance(axes, Refusal):
             return axes
-        found[store] = {axes: None}
+        search.found[store] = {axes: None}
         staged = [each.value for each in nest.tma_stores if each.operation == store]
-        waiting.extend((value, axes) for value in staged or store.operands)
-    while waiting:
-        value, axes = waiting.pop()
+        search.waiting.extend((value, axes) for value in staged or store.operands)
+    return search.run()
+
+
+def initial_slice_of(nest: PersistentNest) -> TileSlice | Refusal:
+    """What computes the accumulator's first value."""
+    search = _Search(nest)
+    search.waiting.append((nest.carried_accumulator.initial, _ACCUMULATOR))
+    return search.run()
+
+
+class _Search:
+    """Follows values back to where they come from."""
+
+    def __init__(self, nest: PersistentNest) -> None:
+        self._nest = nest
+        self._accumulator = plain(nest.carried_accumulator.result)
+        self.waiting: list[tuple[ir.Value, Axes]] = []
+        self.found: dict[Operation, dict[Axes, None]] = {}
+
+    def run(self) -> TileSlice | Refusal:
+        """Everything that the waiting values need."""
+        while self.waiting:
+            refusal = self._follow(*self.waiting.pop())
+            if refusal is not None:
+                return refusal
+        nest = self._nest
+        around = (*nest.prelude, *nest.tile_operations, *nest.epilogue)
+        needed = [Needed(each, axes) for each in around for axes in self.found.get(each, ())]
+        return TileSlice(tuple(needed), self._accumulator)
+
+    def _follow(self, value: ir.Value, axes: Axes) -> Refusal | None:
         if not ir.RankedTensorType.isinstance(value.type):
-            continue
-        if same_value(value, accumulator):
-            if axes != _ACCUMULATOR:
-                return Refusal(nest.dot, "the accumulator is used transposed and as it is")
-            continue
+            return None
+        if same_value(value, self._accumulator):
+            if axes == _ACCUMULATOR:
+                return None
+            return Refusal(self._nest.dot, "the accumulator is used transposed and as it is")
         operation = defining_operation(value)
-        assert operation is not None, "only scalars are carried around the epilogue"
-        wrong = _wrong_extent(operation, value, axes, nest.tile[:2])
+        assert operation is not None, "the tile loop carries no tensors"
+        if axes in self.found.setdefault(operation, {}):
+            return None
+        wrong = _wrong_extent(operation, value, axes, self._nest.tile[:2])
         if wrong is not None:
             return wrong
-        if axes in found.setdefault(operation, {}):
-            continue
-        found[operation][axes] = None
+        self.found[operation][axes] = None
         operands = _axes_of_operands(operation, axes)
         if isinstance(operands, Refusal):
             return operands
-        waiting.extend(zip(operation.operands, operands, strict=True))
-    ordered = [Needed(operation, axes) for operation in around for axes in found.get(operation, ())]
-    return TileSlice(tuple(ordered), accumulator)
+        self.waiting.extend(zip(operation.operands, operands, strict=True))
+        return None
 
 
 def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[ir.Value, Axes]:

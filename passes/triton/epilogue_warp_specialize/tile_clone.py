@@ -72,18 +72,6 @@ class TileClone:
             _retype_constant(copy, types[0])
         self.bind(needed, list(copy.results))
 
-    def coordinates(
-        self, values: Sequence[ir.Value], axes: Axes, builder: Builder
-    ) -> list[ir.Value]:
-        """The coordinates of the window in an array whose tile begins at these."""
-        found: list[ir.Value] = []
-        for value, start in zip(values, self.window.start(axes), strict=True):
-            index = self._scalars(value)
-            if start:
-                index = builder.integer("addi", index, builder.constant(start, index.type))
-            found.append(index)
-        return found
-
     def _set_operands(self, copy: Operation, needed: Needed) -> None:
         axes = needed.operand_axes
         for index, (operand, each) in enumerate(zip(needed.operation.operands, axes, strict=True)):

@@ -1,0 +1,210 @@
+"""An epilogue in pieces: how a consumer takes its window of the tile through small buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilepass.ir.build_async import AsyncBuilder, buffer_of
+from tilepass.ir.engine import ir, plain
+from tilepass.ir.layouts import TensorType
+from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    PersistentNest,
+    Refusal,
+    bytes_of,
+    tensor_type,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring, allocate_ring
+from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
+from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import Needed, TileSlice
+from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
+from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone, layouts_for
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
+from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
+
+_COLUMNS = 1
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A consumer's window of the tile in equal pieces along N, and what moves one of them."""
+
+    nest: PersistentNest
+    source: TileSlice
+    windows: tuple[Window, ...]
+    layouts: tuple[Layouts, ...]
+    boxes: Boxes
+
+    @property
+    def load_blocks(self) -> list[TensorType]:
+        """What a piece needs of each tile load."""
+        return [self.boxes[plain(load.descriptor)].block for load in self.nest.tile_loads]
+
+    @property
+    def store_blocks(self) -> list[TensorType]:
+        """What a piece brings to each TMA store."""
+        return [self.boxes[plain(store.descriptor)].block for store in self.nest.tma_stores]
+
+    def buffer_bytes(self, buffers: int) -> int:
+        """Shared memory for so many pieces of every load and store."""
+        return buffers * sum(map(bytes_of, (*self.load_blocks, *self.store_blocks)))
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What the largest change of layout in a piece takes at most."""
+        sizes = [
+            bytes_of(self.layouts[0].type(tensor_type(each.operation.results[0]), each.axes))
+            for each in self.source.needed
+            if each.operation.name == "ttg.convert_layout"
+        ]
+        return max(sizes, default=0)
+
+
+def pieces_of(
+    nest: PersistentNest, source: TileSlice, window: Window, count: int, warps: int
+) -> Pieces | Refusal:
+    """A window's pieces on so many warps, or what stands against them."""
+    if window.size[_COLUMNS] % count:
+        return Refusal(nest.dot, f"{window.size[_COLUMNS]} columns in {count} pieces")
+    windows = window.split(_COLUMNS, count)
+    layouts: list[Layouts] = []
+    for each in windows:
+        found = layouts_for(source, each, warps, nest.dot)
+        if isinstance(found, Refusal):
+            return found
+        layouts.append(found)
+    boxes = boxes_of(nest, source, windows[0])
+    if isinstance(boxes, Refusal):
+        return boxes
+    return Pieces(nest, source, windows, tuple(layouts), boxes)
+
+
+@dataclass(frozen=True)
+class PieceBuffers:
+    """A consumer's own: an array of staging buffers for each TMA store, a ring for each tile load,
+    all of `count` slots."""
+
+    count: int
+    staging: tuple[ir.Value, ...]
+    rings: tuple[Ring, ...]
+
+
+def allocate_pieces(pieces: Pieces, count: int, builder: AsyncBuilder) -> PieceBuffers:
+    """Buffers for `count` pieces of every load and store."""
+    staging = [
+        builder.local_alloc(builder.type(buffer_of(block, count))) for block in pieces.store_blocks
+    ]
+    rings = [allocate_ring(builder, [block], count) for block in pieces.load_blocks]
+    return PieceBuffers(count, tuple(staging), tuple(rings))
+
+
+def build_pieces(
+    pieces: Pieces,
+    buffers: PieceBuffers,
+    tile: Tile,
+    accumulator: ir.Value,
+    staged: Cursor,
+    loaded: Sequence[Cursor],
+) -> tuple[Cursor, list[Cursor]]:
+    """A consumer's epilogue: piece by piece computed, staged and stored.
+
+    `staged` and `loaded` say which slots come next; returns where the next tile goes on.
+    """
+    builder, run = tile.builder, _Run(pieces, buffers, tile, staged, list(loaded))
+    parts = column_parts(builder, accumulator, len(pieces.windows))
+    for part, window, layouts in zip(parts, pieces.windows, pieces.layouts, strict=True):
+        clone = TileClone(pieces.source, window, layouts, part, tile.clones.__getitem__)
+        run.piece(clone)
+    return run.staged, run.loaded
+
+
+class _Run:
+    """The state of one tile's epilogue while it is built."""
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        buffers: PieceBuffers,
+        tile: Tile,
+        staged: Cursor,
+        loaded: list[Cursor],
+    ) -> None:
+        self._nest, self._source, self._buffers = pieces.nest, pieces.source, buffers
+        self._builder, self._clones = tile.builder, tile.clones
+        self.staged, self.loaded = staged, loaded
+        self._loads = [load.operation for load in self._nest.tile_loads]
+        self._stores = [store.operation for store in self._nest.tma_stores]
+
+    def piece(self, clone: TileClone) -> None:
+        """One piece, in program order."""
+        for needed in self._source.needed:
+            if needed.operation in self._loads:
+                clone.bind(needed, [self._read(needed, clone)])
+            elif needed.operation in self._stores:
+                self._store(needed, clone)
+            else:
+                clone.clone(needed, self._builder)
+        if self._stores:
+            self.staged = self.staged.next(self._builder, self._buffers.count)
+
+    def _read(self, needed: Needed, clone: TileClone) -> ir.Value:
+        builder, index = self._builder, self._loads.index(needed.operation)
+        ring, cursor = self._buffers.rings[index], self.loaded[index]
+        builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
+        kind = clone.result_type(needed, builder)
+        value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
+        builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
+        self.loaded[index] = cursor.next(builder, ring.slots)
+        return value
+
+    def _store(self, needed: Needed, clone: TileClone) -> None:
+        builder, index = self._builder, self._stores.index(needed.operation)
+        store = self._nest.tma_stores[index]
+        if index == 0:
+            # The stores of the piece that had these buffers last have read them.
+            builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
+        buffer = builder.slot(self._buffers.staging[index], self.staged.slot)
+        builder.local_store(clone.value(store.value, needed.axes), buffer)
+        builder.fence_async_shared()
+        start = clone.window.start(needed.axes)
+        coordinates = shifted(store.coordinates, start, self._clones, builder)
+        builder.tma_store(store.descriptor, coordinates, buffer)
+
+
+def build_piece_loads(
+    pieces: Pieces, buffers: PieceBuffers, tile: Tile, cursors: Sequence[Cursor]
+) -> list[Cursor]:
+    """What the warp that feeds a consumer's epilogue does for one tile: the tile loads' pieces, in
+    the order in which they are read."""
+    builder, after = tile.builder, list(cursors)
+    loads = pieces.nest.tile_loads
+    order = [load.operation for load in loads]
+    for window in pieces.windows:
+        for needed in pieces.source.needed:
+            if needed.operation not in order:
+                continue
+            index = order.index(needed.operation)
+            ring, cursor, load = buffers.rings[index], after[index], loads[index]
+            builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
+            full = builder.slot(ring.full, cursor.slot)
+            builder.expect_bytes(full, bytes_of(pieces.load_blocks[index]))
+            start = window.start(needed.axes)
+            coordinates = shifted(load.coordinates, start, tile.clones, builder)
+            buffer = builder.slot(ring.buffers[0], cursor.slot)
+            builder.tma_load(load.descriptor, coordinates, full, buffer)
+            after[index] = cursor.next(builder, ring.slots)
+    return after
+
+
+def shifted(
+    coordinates: Sequence[ir.Value],
+    start: Sequence[int],
+    clones: Clones,
+    builder: AsyncBuilder,
+) -> list[ir.Value]:
+    """The coordinates of what begins `start` elements after these."""
+    return [
+        builder.integer("addi", clones[value], builder.constant(each)) if each else clones[value]
+        for value, each in zip(coordinates, start, strict=True)
+    ]

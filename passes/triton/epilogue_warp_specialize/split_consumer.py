@@ -1,0 +1,380 @@
+"""`split-consumer`: two consumers, each with half of the tile and an epilogue of its own.
+
+    default      consumer 0: upper half       4 warps
+    partition 0  consumer 1: lower half       4 warps
+    partition 1  producer: A and B            1 warp
+    partition 2, 3  where the epilogue loads tiles: one warp for each consumer
+
+Both read the same slots: B whole, A by halves (or the other way round where M cannot be cut), so
+that a slot is empty after two arrivals. Nothing else holds them together: one's epilogue runs under
+the other's main loop. `alternate_epilogues` makes sure that it does. A turn is handed over when the
+first dot of a consumer's next tile is issued, and taken in front of an epilogue; each turn is a
+barrier with one arrival a tile:
+
+    consumer 0:  dots 0 | wait turn[0]  epilogue 0 | first dot of 1, arrive turn[1] | dots 1 ...
+    consumer 1:  dots 0 | wait turn[1] ............................ epilogue 0 | ...
+
+The first wait of consumer 0 passes, as it asks for the parity before the first phase. A consumer
+arrives once more at its end. So each arrives once for every wait of the other and one more time,
+and can be ahead by no more than one: the parity is unambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tilepass.core.pass_base import CompilerVersion
+from tilepass.ir.build import set_attribute
+from tilepass.ir.build_async import AsyncBuilder
+from tilepass.ir.effects import Effect, effects_of, is_pure
+from tilepass.ir.engine import Operation, ir
+from tilepass.ir.loops import FOR
+from tilepass.passes.triton.epilogue_warp_specialize.budget import FEWEST_REGISTERS
+from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
+from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition, warp_specialize
+from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
+    PieceBuffers,
+    Pieces,
+    allocate_pieces,
+    build_piece_loads,
+    build_pieces,
+    pieces_of,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.producer import (
+    Rings,
+    build_producer,
+    cursors_of,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.rings import (
+    BARRIER_BYTES,
+    Ring,
+    allocate_barriers,
+    allocate_ring,
+    filling,
+    reading,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
+from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    TileSlice,
+    initial_slice_of,
+    slice_of,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import retype
+from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone, layouts_for
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
+    WGMMA_ROWS,
+    WGMMA_WARPS,
+    Layouts,
+    Window,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
+
+CONSUMERS = 2
+CONSUMER_REGISTERS = 240
+_M, _N = 0, 1
+
+
+@dataclass(frozen=True)
+class Half:
+    """What one consumer computes. `initial` is the slice of the accumulator's first value."""
+
+    window: Window
+    layouts: Layouts
+    initial: TileSlice
+    pieces: Pieces
+
+
+def halves_of(nest: PersistentNest, subtiles: int) -> tuple[Half, Half] | Refusal:
+    """Both consumers' parts, or why the tile cannot be shared out."""
+    axis = _axis_of(nest)
+    if isinstance(axis, Refusal):
+        return axis
+    source, initial = slice_of(nest), initial_slice_of(nest)
+    if isinstance(source, Refusal):
+        return source
+    if isinstance(initial, Refusal):
+        return initial
+    found: list[Half] = []
+    for window in Window.whole(nest.tile[:2]).split(axis, CONSUMERS):
+        layouts = layouts_for(initial, window, WGMMA_WARPS, nest.dot)
+        if isinstance(layouts, Refusal):
+            return layouts
+        pieces = pieces_of(nest, source, window, subtiles, WGMMA_WARPS)
+        if isinstance(pieces, Refusal):
+            return pieces
+        found.append(Half(window, layouts, initial, pieces))
+    return found[0], found[1]
+
+
+def split_obstacle(nest: PersistentNest) -> Refusal | None:
+    """Why a nest does not suit this scheme, whatever the numbers."""
+    halves = halves_of(nest, 1)
+    if isinstance(halves, Refusal):
+        return halves
+    return _foreign_tensors(nest, halves[0]) or _foreign_scalars(nest, halves[0])
+
+
+def split_registers(nest: PersistentNest) -> int:
+    """Registers of 32 bits that each thread of a consumer has for its accumulator."""
+    m, n, _ = nest.tile
+    return m * n // CONSUMERS // (32 * WGMMA_WARPS)
+
+
+def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
+    """The plans that the options allow: first those with the most stages, of these those that let
+    a piece's store overlap the next piece, of these the largest pieces."""
+    found: list[Plan] = []
+    for subtiles in (1, 2, 4):
+        if options.epilogue_subtile not in ("auto", subtiles):
+            continue
+        if isinstance(halves_of(nest, subtiles), Refusal):
+            continue
+        for buffers in (1, 2) if options.c_buffers == "auto" else (options.c_buffers,):
+            for stages in _stages(options):
+                found.append(
+                    Plan("split-consumer", stages, buffers, subtiles, options.alternate_epilogues)
+                )
+    found.sort(key=lambda plan: (-plan.stages, -min(plan.c_buffers, 2), plan.epilogue_subtile))
+    return iter(found)
+
+
+# More slots than this have never been faster, and cost staging.
+_MOST_STAGES = 12
+_FEWEST_STAGES = 2
+
+
+def _stages(options: Options) -> Sequence[int]:
+    if options.stages != "auto":
+        return (options.stages,)
+    return range(_MOST_STAGES, _FEWEST_STAGES - 1, -1)
+
+
+def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
+    """Shared memory that a plan takes, in bytes."""
+    halves = halves_of(nest, plan.epilogue_subtile)
+    assert not isinstance(halves, Refusal)
+    own = sum(
+        half.pieces.buffer_bytes(plan.c_buffers) + half.pieces.scratch_bytes for half in halves
+    )
+    loads = CONSUMERS * len(nest.tile_loads) * plan.c_buffers
+    barriers = 2 * (plan.stages + loads) + CONSUMERS
+    return plan.stages * nest.stage_bytes + own + barriers * BARRIER_BYTES
+
+
+def build_split_consumer(nest: PersistentNest, plan: Plan, compiler: CompilerVersion) -> None:
+    """Rewrite the nest in place."""
+    halves = halves_of(nest, plan.epilogue_subtile)
+    assert not isinstance(halves, Refusal)
+    outer = nest.outer.operation
+    retype(halves[0].pieces.boxes, compiler.version, nest.function)
+    builder = AsyncBuilder(ir.InsertionPoint(outer), outer.location, compiler.version)
+    blocks = [load.block for load in nest.loads]
+    operands = allocate_ring(builder, blocks, plan.stages, readers=CONSUMERS)
+    turns = allocate_barriers(builder, CONSUMERS) if plan.alternate_epilogues else None
+    buffers = [allocate_pieces(half.pieces, plan.c_buffers, builder) for half in halves]
+    consumers = [
+        _Consumer(nest, half, index, operands, own, turns)
+        for index, (half, own) in enumerate(zip(halves, buffers, strict=True))
+    ]
+
+    def produce(inside: AsyncBuilder) -> None:
+        build_producer(replace(nest, tile_loads=()), Rings(operands), inside)
+
+    partitions = [
+        Partition(WGMMA_WARPS, CONSUMER_REGISTERS, consumers[1].consume),
+        Partition(1, FEWEST_REGISTERS, produce),
+    ]
+    if nest.tile_loads:
+        partitions += [Partition(1, FEWEST_REGISTERS, each.feed) for each in consumers]
+    warp_specialize(builder, consumers[0].consume, partitions)
+    outer.erase()
+    _erase_unused(nest.prelude)
+    module = nest.function.parent
+    assert module is not None
+    set_attribute(module.operation, "ttg.num-warps", f"{WGMMA_WARPS} : i32")
+
+
+@dataclass(frozen=True)
+class _Consumer:
+    """One consumer and the warp that feeds its epilogue."""
+
+    nest: PersistentNest
+    half: Half
+    index: int
+    operands: Ring
+    buffers: PieceBuffers
+    turns: ir.Value | None
+
+    def consume(self, builder: AsyncBuilder) -> None:
+        """The consumer's region: main loop and epilogue of every tile."""
+        start = reading(builder)
+        state = [*start.values] * (2 + len(self.buffers.rings))
+        turn = builder.constant(1 - self.index)
+
+        def build(tile: Tile) -> Sequence[ir.Value]:
+            return self._tile(tile)
+
+        build_tile_loop(self.nest, builder, [*state, turn], build)
+        if self.turns is not None:
+            builder.arrive_barrier(self._turn(builder, 1 - self.index))
+        if self.buffers.staging:
+            builder.tma_store_wait(0)
+
+    def feed(self, builder: AsyncBuilder) -> None:
+        """The region of the warp that brings the tile loads' pieces."""
+        nest = self.nest
+        roots = [value for load in nest.tile_loads for value in load.coordinates]
+        needed = tile_slice(nest, roots)
+        state = [*filling(builder).values] * len(self.buffers.rings)
+
+        def build(tile: Tile) -> Sequence[ir.Value]:
+            for each in (*nest.tile_operations, *nest.epilogue):
+                if each in needed:
+                    tile.clones.copy(each, tile.builder)
+            cursors = cursors_of(tile.state)
+            after = build_piece_loads(self.half.pieces, self.buffers, tile, cursors)
+            return [value for cursor in after for value in cursor.values]
+
+        build_tile_loop(nest, builder, state, build)
+
+    def _tile(self, tile: Tile) -> Sequence[ir.Value]:
+        nest, builder = self.nest, tile.builder
+        # The first dot of a tile is in this loop itself.
+        set_attribute(_loop_around(builder), "tt.num_stages", "0 : i32")
+        *state, turn = tile.state
+        operands, staged, *loaded = cursors_of(state)
+        needed = self._needed_scalars()
+        for each in nest.tile_operations:
+            if each in needed:
+                tile.clones.copy(each, builder)
+        share = Share(self.half.window, self._initial(tile), self._hand_over(tile))
+        accumulator, operands = build_share(nest, self.operands, tile, operands, share)
+        for each in nest.epilogue:
+            if each in needed:
+                tile.clones.copy(each, builder)
+        if self.turns is not None:
+            builder.wait_barrier(self._turn(builder, self.index), turn)
+            turn = builder.integer("xori", turn, builder.constant(1))
+        staged, loaded = build_pieces(
+            self.half.pieces, self.buffers, tile, accumulator, staged, loaded
+        )
+        cursors = [operands, staged, *loaded]
+        return [*(value for cursor in cursors for value in cursor.values), turn]
+
+    def _needed_scalars(self) -> set[Operation]:
+        """The scalar operations of the tile loop's body that this consumer computes."""
+        nest = self.nest
+        inner = nest.inner
+        roots = [inner.lower_bound, inner.upper_bound, inner.step, *_scalar_roots(nest, self.half)]
+        return tile_slice(nest, roots) - {inner.operation}
+
+    def _initial(self, tile: Tile) -> ir.Value:
+        nest, half = self.nest, self.half
+        clone = TileClone(
+            half.initial,
+            half.window,
+            half.layouts,
+            nest.carried_accumulator.initial,
+            tile.clones.__getitem__,
+        )
+        for needed in half.initial.needed:
+            clone.clone(needed, tile.builder)
+        return clone.value(nest.carried_accumulator.initial, (_M, _N))
+
+    def _hand_over(self, tile: Tile) -> Callable[[AsyncBuilder], None]:
+        outer = self.nest.outer
+        first = outer.lower_bound
+        current = tile.clones[outer.induction_variable]
+
+        def build(builder: AsyncBuilder) -> None:
+            if self.turns is None:
+                return
+            is_later = builder.compare("ne", current, first)
+            builder.arrive_barrier(self._turn(builder, 1 - self.index), is_later)
+
+        return build
+
+    def _turn(self, builder: AsyncBuilder, index: int) -> ir.Value:
+        assert self.turns is not None
+        return builder.slot(self.turns, builder.constant(index))
+
+
+def _axis_of(nest: PersistentNest) -> int | Refusal:
+    """The axis along which the tile is cut: M where both halves fill wgmma instructions."""
+    m, n, _ = nest.tile
+    if m >= CONSUMERS * WGMMA_ROWS:
+        return _M
+    if m == WGMMA_ROWS and n >= CONSUMERS * _FEWEST_COLUMNS:
+        return _N
+    return Refusal(nest.dot, f"a tile of {m}x{n} cannot be shared out to two consumers")
+
+
+# The narrowest wgmma (PTX ISA, wgmma.mma_async).
+_FEWEST_COLUMNS = 8
+
+
+def _scalar_roots(nest: PersistentNest, half: Half) -> list[ir.Value]:
+    """The scalars that a consumer's tensors and stores need."""
+    operands = [
+        operand
+        for needed in (*half.initial.needed, *half.pieces.source.needed)
+        if not nest.is_tile_load(needed.operation)
+        for operand in needed.operation.operands
+    ]
+    return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+
+
+def _foreign_scalars(nest: PersistentNest, half: Half) -> Refusal | None:
+    """Scalars must not come from tensors: a part of a tile has another sum or maximum."""
+    coordinates = [value for load in nest.tile_loads for value in load.coordinates]
+    for each in tile_slice(nest, [*_scalar_roots(nest, half), *coordinates]):
+        if each == nest.inner.operation:
+            continue
+        if any(ir.RankedTensorType.isinstance(operand.type) for operand in each.operands):
+            return Refusal(
+                each, f"{each.name} makes a scalar of the tile, of which there are parts"
+            )
+    return None
+
+
+def _foreign_tensors(nest: PersistentNest, half: Half) -> Refusal | None:
+    """Outside the slices nothing may have effects or tensors of the old number of warps."""
+    known = {each.operation for each in (*half.initial.needed, *half.pieces.source.needed)}
+    for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
+        if each in known or not _has_tensors(each):
+            continue
+        if each in nest.prelude and not is_pure(each):
+            return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
+        if effects_of(each) & ~Effect.READ:
+            return Refusal(each, f"{each.name} stores nothing that comes from the dot")
+    return _loads_what_it_stores(nest, half)
+
+
+def _loads_what_it_stores(nest: PersistentNest, half: Half) -> Refusal | None:
+    for needed in (*half.initial.needed, *half.pieces.source.needed):
+        operation = needed.operation
+        if operation.name == "tt.descriptor_load" and not nest.is_tile_load(operation):
+            return Refusal(operation, "the epilogue loads what the tile loop stores")
+    return None
+
+
+def _has_tensors(operation: Operation) -> bool:
+    values = [*operation.operands, *operation.results]
+    return any(ir.RankedTensorType.isinstance(value.type) for value in values)
+
+
+def _erase_unused(operations: Sequence[Operation]) -> None:
+    """Erase tensors that nothing uses any more: their layouts are for other numbers of warps."""
+    for each in reversed(operations):
+        used = any(True for result in each.results for _ in result.uses)
+        if _has_tensors(each) and is_pure(each) and not used:
+            each.erase()
+
+
+def _loop_around(builder: AsyncBuilder) -> Operation:
+    owner = builder.place.block.owner.operation
+    assert owner.name == FOR
+    return owner

@@ -1,0 +1,163 @@
+"""The main loop of one of several consumers: its rows or columns of the tile.
+
+%sum:3 = scf.if (there is a step) {
+  wait full[slot]; dot into zeros          // no registers to clear, nothing to hand back
+  hand over the turn
+  scf.for (other steps) { wait full; dot; wait for the dot before; arrive empty[slot before] }
+  wait for the last dot; arrive empty[its slot]
+} else {
+  hand over the turn
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tilepass.analysis.trip_count import counts_unsigned
+from tilepass.ir.build import set_attribute
+from tilepass.ir.build_async import AsyncBuilder, memdesc_of
+from tilepass.ir.engine import Operation, ir, plain
+from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
+from tilepass.passes.triton.epilogue_warp_specialize.description import DotOperand, PersistentNest
+from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
+from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, comparison_of
+
+# Without it tritongpu-pipeline waits for every dot behind it.
+_NOT_PIPELINED = {"tt.num_stages": "0 : i32"}
+
+HandOver = Callable[[AsyncBuilder], None]
+"""Builds what a consumer does once its first dot of a tile is issued."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a consumer computes: its window of the tile, and the accumulator before the first step,
+    in the layout that the consumer's warps have for it."""
+
+    window: Window
+    initial: ir.Value
+    hand_over: HandOver
+
+
+def build_share(
+    nest: PersistentNest, ring: Ring, tile: Tile, cursor: Cursor, share: Share
+) -> tuple[ir.Value, Cursor]:
+    """The main loop, every dot finished; returns the accumulator and where the next tile starts."""
+    inner, builder = nest.inner, tile.builder
+    lower, upper, step = tile.clones.of((inner.lower_bound, inner.upper_bound, inner.step))
+    runs = builder.compare("ult" if counts_unsigned(inner) else "slt", lower, upper)
+    initial = [share.initial, *cursor.values]
+    branch, then, otherwise = builder.if_(runs, [value.type for value in initial])
+    inside = builder.inside(then)
+    first = _dot(nest, ring, cursor, share, share.initial, inside, tile.clones)
+    share.hand_over(inside)
+    (first,) = inside.dot_wait([first], pendings=1)
+    second = inside.integer("addi", lower, step)
+    start = cursor.next(inside, ring.slots)
+    loop = inside.loop(
+        second,
+        upper,
+        step,
+        [first, cursor.slot, *start.values],
+        {**comparison_of(inner), **_NOT_PIPELINED},
+    )
+    _, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
+    body, here = inside.inside(loop.body), Cursor(slot, parity)
+    accumulator = _dot(nest, ring, here, share, accumulator, body, tile.clones)
+    (accumulator,) = body.dot_wait([accumulator], pendings=1)
+    body.arrive_barrier(body.slot(ring.empty, previous))
+    body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
+    accumulator, last, *after = (plain(result) for result in loop.operation.results)
+    (accumulator,) = inside.dot_wait([accumulator], pendings=0)
+    inside.arrive_barrier(inside.slot(ring.empty, last))
+    inside.yield_([accumulator, *after])
+    inside = builder.inside(otherwise)
+    share.hand_over(inside)
+    inside.yield_(initial)
+    accumulator, *values = (plain(result) for result in branch.results)
+    return accumulator, Cursor(*values)
+
+
+def _dot(
+    nest: PersistentNest,
+    ring: Ring,
+    cursor: Cursor,
+    share: Share,
+    accumulator: ir.Value,
+    builder: AsyncBuilder,
+    clones: Clones,
+) -> ir.Value:
+    """Wait for a slot and issue its dot."""
+    builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
+    clones = clones.nested()
+    clones[nest.dot.operands[2]] = accumulator
+    for index, operand in enumerate((nest.a, nest.b)):
+        view = _part(nest, operand, index, ring, cursor.slot, share.window, builder)
+        clones[nest.dot.operands[index]] = view
+    dot = clones.copy(nest.dot, builder)
+    dot.results[0].set_type(accumulator.type)
+    set_attribute(dot, "isAsync", "true")
+    return plain(dot.results[0])
+
+
+def _part(
+    nest: PersistentNest,
+    operand: DotOperand,
+    axis: int,
+    ring: Ring,
+    slot: ir.Value,
+    window: Window,
+    builder: AsyncBuilder,
+) -> ir.Value:
+    """The window's rows of A (axis 0) or columns of B (axis 1) in a slot."""
+    buffer = builder.slot(ring.buffers[operand.load], slot)
+    if window.size[axis] != nest.tile[axis]:
+        dimension = axis
+        for view in reversed(operand.views):
+            dimension = _order(view)[dimension]
+        buffer = _rows(buffer, dimension, window.offset[axis], window.size[axis], builder)
+    for view in operand.views:
+        buffer = _turned(view, buffer, builder)
+    return buffer
+
+
+def _rows(
+    buffer: ir.Value, dimension: int, first: int, count: int, builder: AsyncBuilder
+) -> ir.Value:
+    """`ttg.memdesc_subslice` of a buffer along one dimension."""
+    kind = memdesc_of(buffer)
+    shape = list(kind.shape)
+    shape[dimension] = count
+    offsets = ["0"] * len(shape)
+    offsets[dimension] = str(first)
+    part = replace(kind, shape=tuple(shape), alloc_shape=kind.shape)
+    operation = builder.create(
+        "ttg.memdesc_subslice",
+        (buffer,),
+        (builder.type(part),),
+        {"offsets": f"array<i32: {', '.join(offsets)}>"},
+    )
+    return plain(operation.results[0])
+
+
+def _turned(like: Operation, buffer: ir.Value, builder: AsyncBuilder) -> ir.Value:
+    """The `ttg.memdesc_trans` of a buffer that may be part of another."""
+    kind, order = memdesc_of(buffer), _order(like)
+    allocation = kind.alloc_shape
+    turned = replace(
+        memdesc_of(like.results[0]),
+        shape=tuple(kind.shape[index] for index in order),
+        alloc_shape=None if allocation is None else tuple(allocation[index] for index in order),
+        mutable=True,
+    )
+    operation = builder.create(
+        like.name, (buffer,), (builder.type(turned),), {"order": like.attributes["order"]}
+    )
+    return plain(operation.results[0])
+
+
+def _order(view: Operation) -> list[int]:
+    return list(ir.DenseI32ArrayAttr(view.attributes["order"]))

@@ -15,6 +15,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     bytes_of,
     tensor_type,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring, allocate_ring
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import Needed, TileSlice
@@ -48,7 +49,8 @@ class Pieces:
 
     def buffer_bytes(self, buffers: int) -> int:
         """Shared memory for so many pieces of every load and store."""
-        return buffers * sum(map(bytes_of, (*self.load_blocks, *self.store_blocks)))
+        loads = sum(ring_bytes([bytes_of(block)], buffers) for block in self.load_blocks)
+        return loads + buffers * sum(map(bytes_of, self.store_blocks))
 
     @property
     def scratch_bytes(self) -> int:

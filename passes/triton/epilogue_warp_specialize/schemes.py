@@ -16,7 +16,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Pla
 
 # A dot is issued before the slot of the one before is handed back: with one slot nobody moves.
 _FEWEST_STAGES = 2
-_MOST_STAGES = 8
+_MOST_STAGES = 12
 
 
 @dataclass(frozen=True)

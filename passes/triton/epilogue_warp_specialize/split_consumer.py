@@ -24,16 +24,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilepass.core.pass_base import CompilerVersion
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import Effect, effects_of, is_pure
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR
-from tilepass.passes.triton.epilogue_warp_specialize.budget import FEWEST_REGISTERS
+from tilepass.passes.triton.epilogue_warp_specialize.budget import (
+    registers_obstacle,
+    requested_registers,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
+from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES, ring_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
+from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan, Subtiles
 from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition, warp_specialize
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
     PieceBuffers,
@@ -56,6 +60,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     filling,
     reading,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, stage_counts
 from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     TileSlice,
@@ -73,7 +78,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 
 CONSUMERS = 2
-CONSUMER_REGISTERS = 240
+SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
+_LANES = 32
 _M, _N = 0, 1
 
 
@@ -109,47 +115,33 @@ def halves_of(nest: PersistentNest, subtiles: int) -> tuple[Half, Half] | Refusa
     return found[0], found[1]
 
 
-def split_obstacle(nest: PersistentNest) -> Refusal | None:
+def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     """Why a nest does not suit this scheme, whatever the numbers."""
     halves = halves_of(nest, 1)
     if isinstance(halves, Refusal):
         return halves
-    return _foreign_tensors(nest, halves[0]) or _foreign_scalars(nest, halves[0])
-
-
-def split_registers(nest: PersistentNest) -> int:
-    """Registers of 32 bits that each thread of a consumer has for its accumulator."""
-    m, n, _ = nest.tile
-    return m * n // CONSUMERS // (32 * WGMMA_WARPS)
+    m, n = halves[0].window.size
+    registers = requested_registers(machine.limits, WGMMA_WARPS, _warps(nest))
+    return (
+        registers_obstacle(nest, m * n // (_LANES * WGMMA_WARPS), registers[0])
+        or _foreign_tensors(nest, halves[0])
+        or _foreign_scalars(nest, halves[0])
+    )
 
 
 def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
     """The plans that the options allow: first those with the most stages, of these those that let
-    a piece's store overlap the next piece, of these the largest pieces."""
-    found: list[Plan] = []
-    for subtiles in (1, 2, 4):
-        if options.epilogue_subtile not in ("auto", subtiles):
-            continue
-        if isinstance(halves_of(nest, subtiles), Refusal):
-            continue
-        for buffers in (1, 2) if options.c_buffers == "auto" else (options.c_buffers,):
-            for stages in _stages(options):
-                found.append(
-                    Plan("split-consumer", stages, buffers, subtiles, options.alternate_epilogues)
-                )
+    a piece's store overlap the next piece, of these those with the largest pieces."""
+    found = [
+        Plan("split-consumer", stages, buffers, subtiles, options.alternate_epilogues)
+        for subtiles in SUBTILES
+        if options.epilogue_subtile in ("auto", subtiles)
+        and not isinstance(halves_of(nest, subtiles), Refusal)
+        for buffers in _buffer_counts(options)
+        for stages in stage_counts(options)
+    ]
     found.sort(key=lambda plan: (-plan.stages, -min(plan.c_buffers, 2), plan.epilogue_subtile))
     return iter(found)
-
-
-# More slots than this have never been faster, and cost staging.
-_MOST_STAGES = 12
-_FEWEST_STAGES = 2
-
-
-def _stages(options: Options) -> Sequence[int]:
-    if options.stages != "auto":
-        return (options.stages,)
-    return range(_MOST_STAGES, _FEWEST_STAGES - 1, -1)
 
 
 def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
@@ -159,18 +151,16 @@ def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     own = sum(
         half.pieces.buffer_bytes(plan.c_buffers) + half.pieces.scratch_bytes for half in halves
     )
-    loads = CONSUMERS * len(nest.tile_loads) * plan.c_buffers
-    barriers = 2 * (plan.stages + loads) + CONSUMERS
-    return plan.stages * nest.stage_bytes + own + barriers * BARRIER_BYTES
+    turns = CONSUMERS * BARRIER_BYTES
+    return ring_bytes([nest.stage_bytes], plan.stages) + own + turns + OVERHEAD_BYTES
 
 
-def build_split_consumer(nest: PersistentNest, plan: Plan, compiler: CompilerVersion) -> None:
+def build_split_consumer(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     """Rewrite the nest in place."""
     halves = halves_of(nest, plan.epilogue_subtile)
     assert not isinstance(halves, Refusal)
-    outer = nest.outer.operation
-    retype(halves[0].pieces.boxes, compiler.version, nest.function)
-    builder = AsyncBuilder(ir.InsertionPoint(outer), outer.location, compiler.version)
+    retype(halves[0].pieces.boxes, machine.triton_version, nest.function)
+    builder = machine.builder_before(nest)
     blocks = [load.block for load in nest.loads]
     operands = allocate_ring(builder, blocks, plan.stages, readers=CONSUMERS)
     turns = allocate_barriers(builder, CONSUMERS) if plan.alternate_epilogues else None
@@ -183,18 +173,37 @@ def build_split_consumer(nest: PersistentNest, plan: Plan, compiler: CompilerVer
     def produce(inside: AsyncBuilder) -> None:
         build_producer(replace(nest, tile_loads=()), Rings(operands), inside)
 
+    bodies = [consumers[1].consume, produce, *(each.feed for each in consumers)]
+    warps = _warps(nest)
+    registers = requested_registers(machine.limits, WGMMA_WARPS, warps)
     partitions = [
-        Partition(WGMMA_WARPS, CONSUMER_REGISTERS, consumers[1].consume),
-        Partition(1, FEWEST_REGISTERS, produce),
+        Partition(count, share, body)
+        for (count, _), share, body in zip(warps, registers, bodies, strict=False)
     ]
-    if nest.tile_loads:
-        partitions += [Partition(1, FEWEST_REGISTERS, each.feed) for each in consumers]
     warp_specialize(builder, consumers[0].consume, partitions)
-    outer.erase()
+    nest.outer.operation.erase()
     _erase_unused(nest.prelude)
     module = nest.function.parent
     assert module is not None
     set_attribute(module.operation, "ttg.num-warps", f"{WGMMA_WARPS} : i32")
+
+
+SPLIT_CONSUMER = Scheme(
+    "split-consumer", split_obstacle, split_plans, split_shared_bytes, build_split_consumer
+)
+
+
+def _warps(nest: PersistentNest) -> list[tuple[int, bool]]:
+    """The warps beside those of consumer 0, and whether they compute: consumer 1, the producer,
+    one for each consumer where tiles are loaded for the epilogue."""
+    feeders = CONSUMERS if nest.tile_loads else 0
+    return [(WGMMA_WARPS, True), *[(1, False)] * (1 + feeders)]
+
+
+def _buffer_counts(options: Options) -> Sequence[int]:
+    if options.c_buffers == "auto":
+        return (1, 2)
+    return [options.c_buffers] if options.c_buffers > 0 else []
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@
 
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
 `_site/sitecustomize.py`), so it loads neither a compiler nor the rest of tilepass: the pipeline is
-put in force when the program imports triton. A pipeline that is in error ends the program then.
+put in force when the program imports triton or the CuTe DSL, whichever comes first. A pipeline that
+is in error ends the program then.
 The variables count as they are at the start: programs clear their environment, or change folders.
 """
 
@@ -35,6 +36,9 @@ VALIDATE_SHAPES = "TILEPASS_VALIDATE_SHAPES"
 SHAPES_SEPARATOR = ";"
 DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
+# The second is what programs that use the CuTe DSL import of `cutlass`. Tilepass itself imports
+# the bindings, and that part alone.
+_COMPILERS = ("triton", "cutlass.cute")
 
 _pipeline = os.environ.get(PIPELINE, "")
 _load = [os.path.abspath(path) for path in os.environ.get(LOAD, "").split(os.pathsep) if path]
@@ -42,6 +46,7 @@ _remarks = os.environ.get(REMARKS, "missed")
 _validate = os.environ.get(VALIDATE, "")
 _shapes = [text for text in os.environ.get(VALIDATE_SHAPES, "").split(SHAPES_SEPARATOR) if text]
 _dump = os.environ.get(DUMP, "")
+_waiting: list[AfterImport] = []
 
 
 def activate() -> None:
@@ -50,6 +55,8 @@ def activate() -> None:
     Any error ends the process: the program has been asked to run with these passes, and `import
     triton` is often inside a `try`.
     """
+    while _waiting:
+        _waiting.pop().cancel()
     try:
         _enable()
     except Exception as error:
@@ -135,11 +142,11 @@ def _place_in_program(trace: TracebackType | None) -> str | None:
 
 
 def install() -> None:
-    """Wait for the import of triton; called once, when this module is imported."""
-    if "triton" in sys.modules:
+    """Wait for the import of a compiler; called once, when this module is imported."""
+    if any(compiler in sys.modules for compiler in _COMPILERS):
         activate()
     else:
-        AfterImport("triton", activate)
+        _waiting.extend(AfterImport(compiler, activate) for compiler in _COMPILERS)
 
 
 if _pipeline:

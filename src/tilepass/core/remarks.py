@@ -55,7 +55,10 @@ class RemarkSink:
             location = where
         else:
             location = self.locate(where)
-        remark = Remark(kind, self.pass_name, message, location)
+        self.repeat(Remark(kind, self.pass_name, message, location))
+
+    def repeat(self, remark: Remark) -> None:
+        """Collect a remark, new or of an earlier run of the pass that had the same outcome."""
         self.remarks.append(remark)
         for listener in self.listeners:
             listener(remark)

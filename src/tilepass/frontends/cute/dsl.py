@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from threading import RLock
 from typing import Any
@@ -33,16 +33,16 @@ def attach(hook: TraceHook, lock: RLock) -> ExitStack:
     """Have `hook` called for every traced function; undone by closing.
 
     While it is attached one thread traces and compiles at a time: the DSL keeps the state of a
-    trace (module, options, names) in its one object.
+    trace (module, options, names) in its one object. Traced operations have their source lines.
     """
     undo = ExitStack()
     for dsl in _instances():
         dsl.register_trace_finalize_hook(hook)
         # The DSL has no function that takes a hook out.
         undo.callback(dsl._trace_finalize_hooks.remove, hook)
-    for owner, name in _entries():
+    for owner, name, value in _replacements(lock):
         undo.callback(setattr, owner, name, owner.__dict__[name])
-        setattr(owner, name, _serialized(owner.__dict__[name], lock))
+        setattr(owner, name, value)
     return undo
 
 
@@ -79,8 +79,8 @@ def _instances() -> list[Any]:
     return list(module.DSLSingletonMeta._instances.values()) if module else []
 
 
-def _entries() -> list[tuple[Any, str]]:
-    """The methods through which a program comes to tracing, with the classes that have them."""
+def _replacements(lock: RLock) -> Iterator[tuple[Any, str, Any]]:
+    """What the DSL's functions are replaced by while a hook is attached."""
     dsl: Any = importlib.import_module("cutlass.base_dsl.dsl")
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler")
     entries = [
@@ -89,7 +89,24 @@ def _entries() -> list[tuple[Any, str]]:
         (dsl.BaseDSL, "_func"),
         (dsl.BaseDSL, "_device_func"),
     ]
-    return [(owner, name) for owner, name in entries if name in owner.__dict__]
+    for owner, name in entries:
+        if name in owner.__dict__:
+            yield owner, name, _serialized(owner.__dict__[name], lock)
+    yield dsl, "_set_enable_frame_filtering", _always(dsl._set_enable_frame_filtering)
+
+
+def _always(switch: Callable[[bool], None]) -> Callable[[bool], None]:
+    """A switch that is turned on whatever it is told.
+
+    This one says whether operations are given the source lines that remarks name. Without the
+    option for line tables the compiler strips them again, long after the hook.
+    """
+
+    def turn_on(enable: bool) -> None:
+        del enable
+        switch(True)
+
+    return turn_on
 
 
 def _serialized(method: Any, lock: RLock) -> Any:

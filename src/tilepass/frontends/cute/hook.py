@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilepass.after_import import AfterImport
+from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.cute import dsl as cute_dsl
-from tilepass.frontends.cute.tracing import MakeContext, MakeTrial, Tracing
+from tilepass.frontends.cute.rewriting import rewrite, rewrite_once
+from tilepass.frontends.cute.tracing import MakeContext, MakeTrial, Trace
+from tilepass.frontends.cute.watching import Watched
 from tilepass.frontends.observing import StageObserver
 from tilepass.frontends.placed import Placed
 from tilepass.ir.engine import Module
@@ -58,7 +61,7 @@ def _install() -> None:
     if _waiting is not None:
         _waiting.cancel()
         _waiting = None
-    wanted = bool(_levels and _levels[-1].passes)
+    wanted = bool(_levels and (_levels[-1].passes or _observers()))
     if not wanted:
         if _attached is not None:
             _attached.close()
@@ -77,6 +80,29 @@ def _install_in_turn() -> None:
 
 def _on_trace(owner: Any, module: Module, function_name: str) -> None:
     """The trace-finalize hook."""
-    del function_name
-    level = _levels[-1]
-    Tracing(owner, module, level.make_context, level.make_trial).run(level.passes, level.key)
+    with _lock:
+        if _levels:
+            _process(_levels[-1], Trace.of(owner, module, function_name))
+
+
+def _process(level: Level, trace: Trace) -> None:
+    def context_of(a_pass: Pass) -> PassContext:
+        return trace.context(a_pass, level.make_context, level.make_trial)
+
+    observers, kernels = _observers(), trace.kernels()
+    if not observers or not kernels:
+        rewrite_once(trace.module, trace.key, level.passes, level.key, context_of)
+        return
+    watched = Watched(trace, kernels, observers)
+
+    def watched_context(a_pass: Pass) -> PassContext:
+        context = context_of(a_pass)
+        watched.before_pass(context)
+        return context
+
+    rewrite(trace.module, level.passes, level.key, watched_context, watched.after_pass)
+    watched.finish()
+
+
+def _observers() -> list[StageObserver]:
+    return [observer for level in _levels for observer in level.observers]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tilepass.core.errors import TilepassError, UnsupportedVersionError
 from tilepass.core.pass_base import Target
-from tilepass.ir.engine import Module, Operation, ir, passmanager
+from tilepass.ir.engine import Module, Operation, ir, new_context, passmanager
 
 ANALYSIS_END = "strength-reduction"
 # Passes of the front part that the bindings do not register by name. They only simplify, or expand
@@ -63,11 +63,11 @@ def stock_pipeline(chip: str) -> str:
     )
 
 
-def clone(module: Module) -> Module:
-    """A copy in the same context, with its locations."""
+def clone(module: Module, context: ir.Context | None = None) -> Module:
+    """A copy in the same context or in another one, with its locations."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
-    return ir.Module.parse(buffer.getvalue(), module.context)
+    return ir.Module.parse(buffer.getvalue(), context or module.context)
 
 
 def lower_for_analysis(
@@ -89,7 +89,9 @@ def lower_for_analysis(
 
 def compile_copy(module: Module, pipeline: str) -> CuteBinary:
     """Compile a copy to PTX and a cubin, in a folder of its own. Raises TilepassError."""
-    copy = clone(module)
+    # The compiler of 4.6 registers each binary in the context, and finds this one there when it
+    # comes to the module itself.
+    copy = clone(module, new_context())
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder, copy.context:
         text = _with_dumps(pipeline, Path(folder, "kernel"))
         _run(passmanager.PassManager.parse(text), copy.operation, "cute-to-nvvm")

@@ -132,6 +132,22 @@ def _figure_table(report: Report) -> Table:
     return table
 
 
+def figure_lines(report: Report) -> list[str]:
+    """One line of static figures for each distinct binary of each arm."""
+    lines: dict[tuple[str, str], str] = {}
+    for index, point in enumerate(report.points):
+        for arm in sorted(point.kernels):
+            for kernel in point.kernels[arm]:
+                figures = report.figures.get(kernel.code_hash)
+                if figures is None:
+                    continue
+                label = report.job.arms[arm].label
+                note = _figure_row(report, index, arm, figures)[-1]
+                text = f"{label}: {figures.summary()}" + (f" {note}" if note else "")
+                lines.setdefault((label, kernel.code_hash), text)
+    return list(lines.values())
+
+
 def _figure_row(report: Report, index: int, arm: int, figures: KernelFigures) -> list[str]:
     shared = figures.static_shared_bytes + (figures.shared_bytes or 0)
     families = figures.families

@@ -1,0 +1,120 @@
+"""Time epilogue-warp-specialize against the plain kernel and cuBLAS; write reports, print tables.
+
+usage: python scripts/ab_warp_specialize_tables.py [--only matmul,bias-gelu,residual]
+       [--shapes 8192x8192x512,...] [--schemes split-consumer,auto,...] [--budget SECONDS]
+       [--launch-timeout SECONDS] [--out FOLDER] [--compile]
+
+Every arm's first launch at a shape is in a child process with a time limit, so that one that hangs
+or faults is left out of the table. Writes one JSON report for each study into FOLDER (default:
+results/) after every shape. Exits non-zero where a goal is missed, an arm failed or the budget
+ended. With --compile nothing runs: every arm is compiled for sm_90 and its static figures printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from tilepass.ab.arms import check_pipelines
+from tilepass.ab.events import Event
+from tilepass.ab.files import write_json
+from tilepass.ab.job import parse_shape
+from tilepass.ab.library_table import goal_lines, library_table, limit_lines
+from tilepass.ab.report import Report
+from tilepass.ab.session import Means, add_figures, finished, need_gpu, run_on_gpu, run_static
+from tilepass.ab.subjects import find_subject
+from tilepass.ab.supervisor import Limits
+from tilepass.ab.table import figure_lines
+from tilepass.ab.warp_specialize_study import STUDIES, Study, restricted
+from tilepass.core.errors import TilepassError
+
+DEFAULT_OUT = Path(__file__).resolve().parents[1] / "results"
+
+
+def run_study(study: Study, seconds: float, launch_limit: float, path: Path) -> bool:
+    """Measure a study and print its table; whether everything is well and every goal met."""
+
+    def listen(report: Report, event: Event) -> None:
+        if finished(event):
+            write_json(path, report.to_dict())
+
+    means = Means(os.cpu_count() or 1, seconds, Limits(launch=launch_limit))
+    report = run_on_gpu(study.job, find_subject(study.job.kernel), means, listen)
+    add_figures(report)
+    write_json(path, report.to_dict())
+    facts = report.facts
+    about = [f"{key} {facts[key]}" for key in ("GPU", "driver", "triton", "torch") if key in facts]
+    print(f"\n{study.name}: {', '.join(about)} {report.failure or ''}")
+    print(library_table(report))
+    judged = [goal_lines(report, goal) for goal in study.goals]
+    for line in [
+        *limit_lines(report),
+        *failures(report),
+        *(x for lines, _ in judged for x in lines),
+    ]:
+        print(line, flush=True)
+    met = all(passed for _, passed in judged)
+    return met and not (report.failed or report.partial or failures(report))
+
+
+def compile_study(study: Study) -> bool:
+    """Compile the arms of a study for sm_90 and print the static figures of each."""
+    report = run_static(study.job, find_subject(study.job.kernel), 90)
+    add_figures(report)
+    print(f"\n{study.name}: compiled for sm_90")
+    for line in [*figure_lines(report), *failures(report), *report.notes]:
+        print(line, flush=True)
+    return not report.failed and not failures(report)
+
+
+def failures(report: Report) -> list[str]:
+    """Points and arms that could not be done; an arm that fails alike everywhere once."""
+    lines: dict[str, None] = {}
+    for index, point in enumerate(report.points):
+        if point.message:
+            lines[f"{report.job.points[index].describe()}: {point.message}"] = None
+        for arm, why in sorted(point.failures.items()):
+            lines[f"{report.job.arms[arm].label} failed: {why}"] = None
+    return list(lines)
+
+
+def main() -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Time epilogue-warp-specialize against cuBLAS.")
+    parser.add_argument("--only", default=",".join(STUDIES), help=",".join(STUDIES))
+    parser.add_argument("--shapes", default="", help="MxNxK,... (those of the README)")
+    parser.add_argument("--schemes", default="", help="arms, by their names in the table (all)")
+    parser.add_argument("--budget", type=float, default=540.0, metavar="SECONDS")
+    parser.add_argument("--launch-timeout", type=float, default=20.0, metavar="SECONDS")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="FOLDER")
+    parser.add_argument("--compile", action="store_true", help="no GPU: static figures")
+    arguments = parser.parse_args()
+    names: list[str] = arguments.only.split(",")
+    if unknown := [name for name in names if name not in STUDIES]:
+        parser.error(f"--only: no study '{unknown[0]}' (studies: {', '.join(STUDIES)})")
+    try:
+        shapes = [parse_shape(text) for text in filter(None, arguments.shapes.split(","))]
+        schemes: list[str] = [name for name in arguments.schemes.split(",") if name]
+        studies = [restricted(STUDIES[name](), schemes, shapes) for name in names]
+        check_pipelines(studies[0].job.arms, ())
+        if arguments.compile:
+            compiled = [compile_study(study) for study in studies]
+            return 0 if all(compiled) else 1
+        need_gpu(required=True)
+        deadline = time.monotonic() + arguments.budget
+        well: list[bool] = []
+        for index, study in enumerate(studies):
+            share = (deadline - time.monotonic()) / (len(studies) - index)
+            path = arguments.out / f"{study.name}.json"
+            well.append(run_study(study, share, arguments.launch_timeout, path))
+    except TilepassError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0 if all(well) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

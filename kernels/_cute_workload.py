@@ -24,7 +24,7 @@ from tilepass.kernels._workload import AnyConfig, AnyWorkload, Inputs, Launch
 if TYPE_CHECKING:
     import torch
 
-_NAMES = ("gdn_prefill_cute",)
+_NAMES = ("block_diagonal_matmul_cute", "causal_attention_cute", "gdn_prefill_cute")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,12 @@ def tiled_mma_over_rows(dtype: Any, warps: int) -> TiledMma:
     return cute.make_tiled_mma(operation, (warps, 1, 1), permutation_mnk=(16 * warps, 16, 16))
 
 
+def tiled_mma_over_columns(dtype: Any, warps: int) -> TiledMma:
+    """Warps beside each other: a tile of M x (16 * warps), every warp holding all of M."""
+    operation = warp.MmaF16BF16Op(dtype, cutlass.Float32, (16, 8, 16))
+    return cute.make_tiled_mma(operation, (1, warps, 1), permutation_mnk=(16, 16 * warps, 16))
+
+
 def padded_rows(rows: int, columns: int) -> Any:
     """Layout of a row-major tile of 16-bit elements in shared memory, rows 16 bytes further apart.
 

@@ -18,7 +18,10 @@ Outputs = tuple[torch.Tensor, ...]
 
 
 def execute(workload: CuteWorkload[Any], ptx: str, inputs: Inputs, config: CuteConfig) -> Outputs:
-    """The outputs of one launch. Raises KernelFault for what is undefined on a GPU."""
+    """The outputs of one launch. Raises KernelFault for what is undefined on a GPU.
+
+    The host function must hand its arguments on to the kernel as they are.
+    """
     operands = workload.operands(inputs, config)
     memory = GlobalMemory()
     addresses = {

@@ -43,6 +43,7 @@ _UNARY: dict[tuple[str, ...], Callable[[Array], Array]] = {
     ("ex2", "approx", "ftz", "f32"): np.exp2,
     ("lg2", "approx", "f32"): np.log2,
     ("lg2", "approx", "ftz", "f32"): np.log2,
+    ("rcp", "rn", "f32"): lambda a: np.float32(1) / a,
     ("rcp", "approx", "f32"): lambda a: np.float32(1) / a,
     ("rcp", "approx", "ftz", "f32"): lambda a: np.float32(1) / a,
     ("neg", "f32"): lambda a: -a,

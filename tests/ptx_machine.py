@@ -35,7 +35,7 @@ def run_grid(
     for z in range(padded[2]):
         for y in range(padded[1]):
             for x in range(padded[0]):
-                _Cta(kernel, memory, parameters, (x, y, z)).run()
+                _Cta(kernel, memory, parameters, (x, y, z), padded).run()
 
 
 class _Cta:
@@ -44,7 +44,8 @@ class _Cta:
         kernel: Kernel,
         memory: GlobalMemory,
         parameters: Sequence[bytes],
-        index: tuple[int, int, int],
+        index: tuple[int, ...],
+        grid: tuple[int, ...],
     ) -> None:
         self.kernel = kernel
         self.memory = memory
@@ -52,8 +53,9 @@ class _Cta:
         self.parameters = parameters
         self.registers: Registers = {}
         everyone = np.arange(kernel.threads)
-        for axis, number in zip("xyz", index, strict=True):
+        for axis, number, count in zip("xyz", index, grid, strict=True):
             self.registers[f"%ctaid.{axis}"] = np.full(kernel.threads, number, np.uint32)
+            self.registers[f"%nctaid.{axis}"] = np.full(kernel.threads, count, np.uint32)
             self.registers[f"%tid.{axis}"] = np.zeros(kernel.threads, np.uint32)
         self.registers["%tid.x"] = everyone.astype(np.uint32)
         self.place = np.zeros(kernel.threads, np.int64)
@@ -102,6 +104,9 @@ class _Cta:
             case "ret" | "exit":
                 self.running[acting] = False
                 return False
+            case "bar" if instruction.code[1] == "warp":
+                for warp in self._warps(acting):
+                    self.shared.barrier(warp)
             case "bar" | "barrier":
                 self._arrive(instruction, acting)
                 return False

@@ -18,6 +18,9 @@ SEEDS = (0, 1, 2)
 PASS = "cute-zero-mma"
 # One token; one chunk; a tail of one token; more chunks than one; many heads and sequences.
 GDN_SHAPES = ((1, 1, 1), (1, 64, 4), (2, 65, 3), (3, 300, 2), (40, 1024, 16))
+ATTENTION_SHAPES = ((1, 1, 1), (1, 64, 2), (2, 65, 1), (1, 1000, 3), (8, 512, 16))
+# The last: more tiles of rows than CTAs of a panel.
+BLOCK_DIAGONAL_SHAPES = ((1, 128), (128, 128), (300, 384), (128 * 70 + 5, 1024))
 DTYPES = ("bf16", "fp16")
 
 
@@ -94,3 +97,27 @@ def test_gdn_prefill_of_ragged_sequences(initial: bool) -> None:
 @pytest.mark.parametrize("shape", [(1, 64, 4), (3, 300, 2)])
 def test_gdn_prefill_with_the_pass(shape: Shape, dtype: str) -> None:
     check_pass("gdn_prefill", shape, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", ATTENTION_SHAPES)
+def test_causal_attention(shape: Shape, dtype: str) -> None:
+    check("causal_attention", shape, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 64, 4), (1, 300, 2)])
+def test_causal_attention_with_the_pass(shape: Shape, dtype: str) -> None:
+    check_pass("causal_attention", shape, dtype=dtype)
+
+
+@pytest.mark.parametrize("block", [16, 32, 64])
+@pytest.mark.parametrize("shape", BLOCK_DIAGONAL_SHAPES)
+def test_block_diagonal_matmul(shape: Shape, block: int) -> None:
+    check("block_diagonal_matmul", shape, block=block)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("block", [16, 32, 64])
+def test_block_diagonal_matmul_with_the_pass(block: int, dtype: str) -> None:
+    check_pass("block_diagonal_matmul", (300, 384), block=block, dtype=dtype)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tilepass.analysis.structure import users
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import TensorType
+from tilepass.ir.loops import defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
@@ -18,7 +20,12 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring, allocate_ring
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
-from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import Needed, TileSlice
+from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    CONVERT,
+    Needed,
+    TileSlice,
+    is_spread,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
 from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone, layouts_for
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
@@ -55,12 +62,17 @@ class Pieces:
     @property
     def scratch_bytes(self) -> int:
         """What the largest change of layout in a piece takes at most."""
-        sizes = [
-            bytes_of(self.layouts[0].type(tensor_type(each.operation.results[0]), each.axes))
-            for each in self.source.needed
-            if each.operation.name == "ttg.convert_layout"
-        ]
-        return max(sizes, default=0)
+        return max((self._scratch_of(each) for each in self.source.needed), default=0)
+
+    def _scratch_of(self, needed: Needed) -> int:
+        operation = needed.operation
+        if operation.name != CONVERT or _is_read_so(operation, self.nest):
+            return 0
+        type_ = self.layouts[0].type(tensor_type(operation.results[0]), needed.axes)
+        if is_spread(operation.operands[0]):
+            # A row or a column.
+            type_ = replace(type_, shape=(max(type_.shape),))
+        return bytes_of(type_)
 
 
 def pieces_of(
@@ -143,6 +155,8 @@ class _Run:
         for needed in self._source.needed:
             if needed.operation in self._loads:
                 clone.bind(needed, [self._read(needed, clone)])
+            elif _is_read_so(needed.operation, self._nest):
+                clone.bind(needed, [clone.value(needed.operation.operands[0], needed.axes)])
             elif needed.operation in self._stores:
                 self._store(needed, clone)
             else:
@@ -154,7 +168,7 @@ class _Run:
         builder, index = self._builder, self._loads.index(needed.operation)
         ring, cursor = self._buffers.rings[index], self.loaded[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
-        kind = clone.result_type(needed, builder)
+        kind = clone.type_of(_read_as(needed.operation), needed.axes, builder)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
         builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
         self.loaded[index] = cursor.next(builder, ring.slots)
@@ -210,3 +224,22 @@ def shifted(
         builder.integer("addi", clones[value], builder.constant(each)) if each else clones[value]
         for value, each in zip(coordinates, start, strict=True)
     ]
+
+
+def _read_as(load: Operation) -> ir.Value:
+    """The value whose layout a loaded tile is read in: that of the conversions to one layout that
+    are all its users, else the load's own."""
+    converted = [user.results[0] for user in users(load.results[0]) if user.name == CONVERT]
+    if len(converted) != len(users(load.results[0])) or len({str(v.type) for v in converted}) != 1:
+        return load.results[0]
+    return converted[0]
+
+
+def _is_read_so(operation: Operation, nest: PersistentNest) -> bool:
+    """Whether a conversion is of a loaded tile that is read in its layout."""
+    source = defining_operation(operation.operands[0]) if operation.name == CONVERT else None
+    return (
+        source is not None
+        and nest.is_tile_load(source)
+        and _read_as(source).type == operation.results[0].type
+    )

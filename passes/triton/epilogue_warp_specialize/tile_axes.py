@@ -31,6 +31,8 @@ _ELEMENTWISE = frozenset(
         "store",
     ]
 ) | {"ttg.convert_layout"}
+CONVERT = "ttg.convert_layout"
+_SPREADING = ("tt.broadcast", "tt.expand_dims", "tt.splat", "arith.constant")
 _LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
 _STORES = ("tt.store", "tt.descriptor_store")
 
@@ -139,6 +141,29 @@ class _Search:
         return None
 
 
+def is_spread(value: ir.Value) -> bool:
+    """Whether a tensor is made of scalars, rows and columns alone, without a load of its size: in
+    another layout it takes no more to compute."""
+    operation = defining_operation(value)
+    if operation is None:
+        return False
+    if operation.name == CONVERT:
+        return is_spread(operation.operands[0])
+    if operation.name in _SPREADING:
+        return True
+    if operation.name == "tt.load" or not _is_elementwise(operation):
+        return False
+    if len(operation.results) != 1:
+        return False
+    tensors = [each for each in operation.operands if ir.RankedTensorType.isinstance(each.type)]
+    return bool(tensors) and all(map(is_spread, tensors))
+
+
+def expanded_axis(operation: Operation) -> int:
+    """The dimension that a `tt.expand_dims` adds."""
+    return ir.IntegerAttr(operation.attributes["axis"]).value
+
+
 def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[ir.Value, Axes]:
     """The axes of everything that is computed from the accumulator."""
     known: dict[ir.Value, Axes] = {accumulator: _ACCUMULATOR}
@@ -179,7 +204,7 @@ def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Re
         tensors = [ir.RankedTensorType.isinstance(each.type) for each in operation.operands]
         return tuple(axes if is_tensor else () for is_tensor in tensors)
     if name == "tt.expand_dims":
-        axis = ir.IntegerAttr(operation.attributes["axis"]).value
+        axis = expanded_axis(operation)
         return (axes[:axis] + axes[axis + 1 :],)
     if name == "tt.broadcast":
         before, after = (

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tilepass.ir.build import Builder, set_attribute
 from tilepass.ir.engine import Operation, ir, plain, same_value
-from tilepass.ir.layouts import TensorType, parse_type
+from tilepass.ir.layouts import Encoding, Slice, TensorType, parse_type
+from tilepass.ir.loops import defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import Needed, TileSlice
+from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    CONVERT,
+    Needed,
+    TileSlice,
+    expanded_axis,
+    is_spread,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
     Axes,
     LayoutError,
@@ -54,14 +62,23 @@ class TileClone:
         for old, new in zip(needed.operation.results, results, strict=True):
             self._values[plain(old), needed.axes] = plain(new)
 
-    def result_type(self, needed: Needed, builder: Builder) -> ir.Type:
-        """The type of an operation's result in the window."""
-        return self._type(needed.operation.results[0], needed.axes, builder)
+    def type_of(self, value: ir.Value, axes: Axes, builder: Builder) -> ir.Type:
+        """The type of a value's part."""
+        view = parse_type(value.type)
+        assert isinstance(view, TensorType)
+        return builder.type(self._layouts.type(view, axes))
 
     def clone(self, needed: Needed, builder: Builder) -> None:
-        """Clone an operation for the window."""
+        """Clone an operation for the window.
+
+        What is broadcast and then converted to another layout is converted first: a row or a column
+        instead of all of the window.
+        """
         operation = needed.operation
-        types = [self._type(each, needed.axes, builder) for each in operation.results]
+        if operation.name == CONVERT and is_spread(operation.operands[0]):
+            self.bind(needed, [self._spread(needed, builder)])
+            return
+        types = [self.type_of(each, needed.axes, builder) for each in operation.results]
         copy = operation.clone(builder.place).operation
         for result, type_ in zip(copy.results, types, strict=True):
             result.set_type(type_)
@@ -72,15 +89,48 @@ class TileClone:
             _retype_constant(copy, types[0])
         self.bind(needed, list(copy.results))
 
+    def _spread(self, needed: Needed, builder: Builder) -> ir.Value:
+        view = parse_type(needed.operation.results[0].type)
+        assert isinstance(view, TensorType)
+        encoding = self._layouts.type(view, needed.axes).encoding
+        assert encoding is not None
+        return self._in_layout(needed.operation.operands[0], needed.axes, encoding, builder)
+
+    def _in_layout(
+        self, value: ir.Value, axes: Axes, encoding: Encoding, builder: Builder
+    ) -> ir.Value:
+        """A value's part, computed in this layout as far back as that is no more work."""
+        operation = defining_operation(value)
+        assert operation is not None
+        if operation.name == CONVERT:
+            return self._in_layout(operation.operands[0], axes, encoding, builder)
+        view = parse_type(value.type)
+        assert isinstance(view, TensorType)
+        type_ = builder.type(replace(self._layouts.type(view, axes), encoding=encoding))
+        if not is_spread(value):
+            return builder.convert_layout(self.value(value, axes), type_)
+        if operation.name == "tt.expand_dims":
+            encoding = Slice(dim=expanded_axis(operation), parent=encoding)
+        operands = [
+            self._in_layout(operand, each, encoding, builder)
+            if ir.RankedTensorType.isinstance(operand.type)
+            else self._scalars(operand)
+            for operand, each in zip(
+                operation.operands, Needed(operation, axes).operand_axes, strict=True
+            )
+        ]
+        copy = operation.clone(builder.place).operation
+        copy.results[0].set_type(type_)
+        for index, operand in enumerate(operands):
+            copy.operands[index] = operand
+        if operation.name == "arith.constant":
+            _retype_constant(copy, type_)
+        return plain(copy.results[0])
+
     def _set_operands(self, copy: Operation, needed: Needed) -> None:
         axes = needed.operand_axes
         for index, (operand, each) in enumerate(zip(needed.operation.operands, axes, strict=True)):
             copy.operands[index] = self.value(operand, each)
-
-    def _type(self, value: ir.Value, axes: Axes, builder: Builder) -> ir.Type:
-        view = parse_type(value.type)
-        assert isinstance(view, TensorType)
-        return builder.type(self._layouts.type(view, axes))
 
     def _shift_range(self, copy: Operation, axes: Axes) -> None:
         (axis,) = axes

@@ -50,7 +50,7 @@ def launches_that_differ(launch: Launch, repetitions: int) -> list[int]:
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The elements as integers: NaN equals itself, and zeros keep their sign."""
-    return tensor.view({2: torch.int16, 4: torch.int32}[tensor.element_size()])
+    return tensor.view({1: torch.int8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
 
 
 @pytest.mark.parametrize("flatten", [True, False])
@@ -82,6 +82,20 @@ def test_persistent_matmul_descriptors(shape: Shape, store: str, descriptors: st
 def test_persistent_matmul_tiles(tile: tuple[int, int, int], warps: int) -> None:
     fields = dict(zip(("block_m", "block_n", "block_k"), tile, strict=True))
     check("persistent_matmul", MANY_TILES, num_warps=warps, **fields)
+
+
+@pytest.mark.parametrize("shape", [(300, 520, 200), (300, 520, 0), MANY_TILES])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"finish": "silu", "a_layout": "k_outer"},
+        {"finish": "scale_clamp", "epilogue": "residual", "dtype": "fp16"},
+        {"finish": "row_bias", "output": "fp8e4m3", "b_layout": "k_outer"},
+        {"keep_product": True, "output": "fp32"},
+    ],
+)
+def test_persistent_matmul_further_epilogues(fields: dict[str, Any], shape: Shape) -> None:
+    check("persistent_matmul_epilogues", shape, **fields)
 
 
 @pytest.mark.parametrize("outer_loop", [True, False])

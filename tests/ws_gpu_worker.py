@@ -66,8 +66,9 @@ def main() -> int:
         torch.zeros(1, device="cuda")
     print("ready", flush=True)
     for line in sys.stdin:
-        data = json.loads(line)
-        case = Case(**{**data, "shape": tuple(data["shape"])})
+        data: dict[str, Any] = json.loads(line)
+        data["shape"] = tuple(data["shape"])
+        case = Case(**data)
         failed = False
         try:
             problem = run(case)

@@ -185,7 +185,7 @@ def test_a_kernel_of_tilepass_is_dumped(tmp_path: Path) -> None:
         (["softmax", "--config", "block"], "--config block: expected NAME=VALUE"),
         (["nothing.ttir", "--target", "cuda:90"], "nothing.ttir: No such file"),
         (["app.py"], "app.py is a program: tilepass dump-ir -- python app.py"),
-        (["a.json"], "a.json: expected a file named .ttir or .ttgir"),
+        (["a.json"], "a.json: expected a file named .ttir, .ttgir or .mlir"),
         (["--kernel", "(", "--", "true"], "--kernel (: missing ), unterminated subpattern"),
         (["--", "no-such-program"], "cannot run 'no-such-program': No such file or directory"),
         (["-p", "flaten-loops", "--", "true"], "unknown pass 'flaten-loops'"),

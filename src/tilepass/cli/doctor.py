@@ -12,13 +12,13 @@ def main(arguments: Sequence[str]) -> int:
     """Print the findings; 1 if one of them is a failure."""
     parser = argparse.ArgumentParser(
         prog="tilepass doctor",
-        description="Check the installed versions, the machine, and that modules go through the IR "
-        "bridge unchanged. The exit status is 1 if a check fails.",
+        description="Check the installed versions, the machine, that modules go through the IR "
+        "bridge unchanged, and that CuTe modules compile. The exit status is 1 if a check fails.",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     options = parser.parse_args(arguments)
     # Here and not above: `--help` must not wait for them.
-    from tilepass.doctor import machine, self_test, versions
+    from tilepass.doctor import cute, machine, self_test, versions
     from tilepass.doctor.finding import run_check
 
     checks = (
@@ -31,6 +31,8 @@ def main(arguments: Sequence[str]) -> int:
         machine.check_startup_hook,
         self_test.check_passes,
         self_test.check_round_trip,
+        cute.check_cute_hook,
+        cute.check_cute_compiler,
     )
     findings = [finding for check in checks for finding in run_check(check)]
     if options.json:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from tilepass.dump.report import KernelReport
 
 _EPILOG = """\
-WHAT is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), or a .ttir or .ttgir file,
-which goes through the stages after its own. A program is given after `--`; the processes that it
-starts are included, and kernels that are in a cache are compiled again to be dumped.
+WHAT is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), a .ttir or .ttgir file, which
+goes through the stages after its own, a .mlir file with a module that the CuTe DSL traced, or a
+Python function without arguments that compiles CuTe kernels: file.py:function, module:function. A
+program is given after `--`; the processes that it starts are included, and kernels that are in a
+cache are compiled again to be dumped.
 
 Every kernel and specialization gets a folder with numbered files: the IR after each pass, a .diff
-where the pass changed it, PTX, SASS, figures.json, and index.html, which shows all of it.
+where the pass changed it, PTX, SASS, figures.json, and index.html, which shows all of it. Of the
+CuTe DSL's own passes these are the ones up to strength-reduction, run on a copy; those behind it,
+and a few that only simplify, do not run alone.
 
 Exit status: that of the program if it fails; 1 for an error, where no kernel was compiled, or
 where a kernel's SASS or figures could not be had.
@@ -33,6 +37,7 @@ examples:
   tilepass dump-ir kernel.ttgir --only-changed -o dump
   tilepass dump-ir kernel.ttgir --only-pipeline -p 'tritongpu-coalesce,canonicalize'
   tilepass dump-ir -o dump -- python app.py --size 4096
+  tilepass dump-ir my_kernel.py:compile_it --target cuda:90
 """
 
 
@@ -65,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("what", nargs="?", metavar="WHAT", help="a kernel's name or an IR file")
+    add("what", nargs="?", metavar="WHAT", help="a kernel's name, an IR file or a function")
     add("-p", "--pipeline", default="", metavar="PIPELINE", help="passes to run (none)")
     add("-o", "--output", default="tilepass-dump", metavar="DIR",
         help="a folder that is new or empty (tilepass-dump)")  # fmt: skip
@@ -110,6 +115,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOptions) -> int:
+    from tilepass.dump.cute_sources import call_function, is_function_spec
     from tilepass.dump.recorder import Recorder
     from tilepass.dump.sources import compile_file, compile_workload, default_target
     from tilepass.frontends.triton.versions import triton_version
@@ -119,7 +125,11 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
     target = Target.parse(options.target, "--target") if options.target else None
     settings = dict(map(_setting, options.config))
     try:
-        if options.only_pipeline:
+        if is_function_spec(options.what):
+            if settings:
+                raise TilepassError("--config: a function takes no options")
+            call_function(options.what, target or default_target(), *passes)
+        elif options.only_pipeline:
             from tilepass.dump.pipeline_run import dump_pipeline
 
             path = Path(options.what)
@@ -132,7 +142,10 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
         # What was recorded before an error shows where it came from.
         _finish_after_error(recorder_options.folder, options.no_html)
         raise
-    _require_complete(_finish(recorder_options.folder, options.no_html))
+    reports = _finish(recorder_options.folder, options.no_html)
+    if not reports:
+        raise TilepassError(f"{options.what} compiled no kernel{_but_which(options.kernel)}")
+    _require_complete(reports)
     return 0
 
 

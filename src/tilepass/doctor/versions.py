@@ -30,7 +30,7 @@ class _Package:
 
 
 _PACKAGES = (
-    _Package("nvidia-cutlass-dsl", (4, 6), "the MLIR bindings"),
+    _Package("nvidia-cutlass-dsl", (4, 6), "the MLIR bindings, passes on CuTe kernels"),
     _Package("torch", (2, 9), "kernels' inputs, tilepass ab", required=False),
     _Package("lit", (18,), "the lit tests", required=False),
     _Package("filecheck", (1, 0), "the lit tests", required=False),

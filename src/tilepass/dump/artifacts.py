@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tilepass.core.errors import TilepassError
 from tilepass.dump.tools import Tools, find_tools
@@ -27,7 +27,8 @@ class Artifacts:
 
     `texts` maps stages ("ttir", "ttgir", "llir", "ptx" or "amdgcn") to their text; `binary_stage`
     is "cubin" or "hsaco"; `metadata` is Triton's: target, options, shared memory in bytes. `tools`
-    are those of the Triton that compiled it, None for the installed one's.
+    are those of the Triton that compiled it, None for the installed one's. A binary that the CuTe
+    DSL compiled may hold several kernels, and comes from an assembler that is not at hand.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Artifacts:
     texts: Mapping[str, str]
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: Tools | None = None
+    compiled_by: Literal["triton", "cute"] = "triton"
 
     @property
     def is_nvidia(self) -> bool:

@@ -13,6 +13,7 @@ from tilepass.core.errors import TilepassError
 from tilepass.dump.artifacts import Artifacts, CompiledKernel, artifacts_of, read_artifacts
 from tilepass.dump.disassemble import count_instructions, listing
 from tilepass.dump.elf import code_hash
+from tilepass.dump.local_memory import read_listing
 from tilepass.dump.ptxas import run_ptxas
 from tilepass.dump.register_hazards import find_register_hazards
 from tilepass.dump.tools import as_file, run_tool
@@ -54,7 +55,8 @@ class KernelFigures:
     """What can be said of a kernel without running it.
 
     `registers` per thread; `stack_bytes` and the spills in bytes per thread (spills: the sum over
-    the spilling instructions, as ptxas counts); `static_shared_bytes` is in the binary,
+    the spilling instructions, as ptxas counts; of a kernel of the CuTe DSL over all instructions
+    on local memory, those on arrays included); `static_shared_bytes` is in the binary,
     `shared_bytes` what a launch asks for on top (both per CTA; None where the metadata is not
     there). `instructions` counts operations without modifiers. `ptxas_messages` are ptxas's
     warnings and performance notes. `register_hazards` counts registers that are overwritten in a
@@ -123,7 +125,8 @@ def kernel_figures(kernel: CompiledKernel | Artifacts | Path) -> KernelFigures:
     """Figures of what `triton.compile` returned, or of a `.cubin`/`.hsaco` with its neighbours.
 
     Takes 0.5 s or more: the tools of Triton's wheel disassemble the binary and assemble its PTX
-    again (for spills, which the binary does not tell). Raises TilepassError where they fail or the
+    again (for spills, which the binary does not tell; not what CuTe compiled, whose assembler is
+    another one). Raises TilepassError where they fail or the
     PTX is missing.
     """
     if isinstance(kernel, Path):
@@ -136,9 +139,12 @@ def kernel_figures(kernel: CompiledKernel | Artifacts | Path) -> KernelFigures:
 def _nvidia(kernel: Artifacts) -> KernelFigures:
     if "ptx" not in kernel.texts:
         raise TilepassError(f"kernel '{kernel.name}': its PTX is needed to find its spills")
-    report = run_ptxas(kernel.texts["ptx"], kernel.nvidia_tools(), kernel.metadata)
     registers, stack, shared = _resources(kernel)
     code = listing(kernel)
+    if kernel.compiled_by == "cute":
+        report = read_listing(code, kernel.binary)
+    else:
+        report = run_ptxas(kernel.texts["ptx"], kernel.nvidia_tools(), kernel.metadata)
     return KernelFigures(
         name=kernel.name,
         target=_target(kernel),
@@ -159,10 +165,16 @@ def _nvidia(kernel: Artifacts) -> KernelFigures:
 
 
 def _resources(kernel: Artifacts) -> tuple[int, int, int]:
-    """Registers, stack bytes, static shared bytes of the entry, from the binary itself."""
+    """Registers, stack bytes, static shared bytes of the entry, from the binary itself.
+
+    Where the artifacts are those of several kernels (CuTe), of the kernel that has most of each.
+    """
     with as_file(kernel.binary, ".cubin") as path:
         text = run_tool([kernel.nvidia_tools().cuobjdump, "--dump-resource-usage", path]).stdout
     found = {name: (int(r), int(k), int(s)) for name, r, k, s in _RESOURCES.findall(text)}
+    if kernel.compiled_by == "cute" and kernel.name not in found and found:
+        registers, stack, shared = map(max, zip(*found.values(), strict=True))
+        return registers, stack, shared
     if kernel.name not in found:
         raise TilepassError(
             f"kernel '{kernel.name}': cuobjdump knows only {', '.join(found) or 'nothing'}"

@@ -12,9 +12,7 @@ from tilepass.core.pass_base import PassContext
 from tilepass.dump.ir_text import without_locations
 from tilepass.dump.steps import MLIR_SUFFIXES, Origin, Step, append_step
 from tilepass.dump.store import write_file
-
-# The passes of this stage work on MLIR, its result is LLVM IR.
-_LLVM_STAGE = "llir"
+from tilepass.opt.work import is_cute
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,14 @@ class KernelFiles:
 
     def add_source(self, text: str) -> None:
         """The IR before the first pass."""
-        suffix = "ttgir" if "ttg." in text else "ttir"
+        suffix = "mlir" if is_cute(text) else "ttgir" if "ttg." in text else "ttir"
         self._add_mlir(suffix, "source", "stage", "", text, suffix)
 
     def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: Said) -> None:
         """The IR after a pass."""
         name = pass_text.partition("{")[0]
-        suffix = "mlir" if stage == _LLVM_STAGE else stage
+        # Other stages' passes work on MLIR, too, and what they lead to is something else (LLVM IR).
+        suffix = stage if f".{stage}" in MLIR_SUFFIXES else "mlir"
         self._add_mlir(stage, name, origin, pass_text, text, suffix, said)
 
     def add_stage(self, stage: str, artifact: str | bytes) -> None:

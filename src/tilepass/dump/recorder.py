@@ -40,7 +40,7 @@ class PassRun:
 
 
 class CompilationInfo(Protocol):
-    """What the front end tells of a compilation (frontends.triton.segments.Compilation)."""
+    """What the front end tells of a compilation (frontends.observing.Compilation)."""
 
     @property
     def key(self) -> str: ...
@@ -127,7 +127,7 @@ class Recorder:
             language=compilation.language,
             backend=target.backend,
             arch=target.arch,
-            compiler=self._compiler,
+            compiler=self._compiler_of(compilation),
             pipeline=self._pipeline,
             options=compilation.options,
             tools=_tools(target),
@@ -140,6 +140,13 @@ class Recorder:
         for run in runs:
             kernel.add_pass(run.stage, run.pass_text, "tilepass", run.text, run.said)
         self._threads.kernel = kernel
+
+    def _compiler_of(self, compilation: CompilationInfo) -> str:
+        if compilation.language != "cute":
+            return self._compiler
+        from tilepass.frontends.cute.versions import cute_version
+
+        return str(cute_version())
 
     def _is_dumped(self, compilation: CompilationInfo) -> bool:
         """Whether this very compilation is already there, finished: another process was first."""

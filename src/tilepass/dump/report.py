@@ -25,7 +25,8 @@ from tilepass.dump.store import read_text, write_file
 from tilepass.dump.tools import Tools
 
 FIGURES_FILE = "figures.json"
-_SHARED = re.compile(r"\bttg\.shared\"? = (\d+) : i32")
+# Triton's modules have it as an attribute; CuTe's lowered ones at the launch, a constant's name.
+_SHARED = re.compile(r"\bttg\.shared\"? = (\d+) : i32|\bdynamicSmemBytes = %c(\d+)_i64\b")
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def _artifacts(
     }
     content = (folder / binary.file).read_bytes()
     tools = Tools(**record.tools) if record.tools else None
-    return Artifacts(record.kernel, binary.stage, content, texts, metadata, tools)
+    compiled_by = "cute" if record.language == "cute" else "triton"
+    return Artifacts(record.kernel, binary.stage, content, texts, metadata, tools, compiled_by)
 
 
 def _shared_bytes(folder: Path, steps: tuple[Step, ...]) -> int | None:
@@ -131,7 +133,7 @@ def _shared_bytes(folder: Path, steps: tuple[Step, ...]) -> int | None:
     for step in reversed(steps):
         if step.file is not None and step.file.endswith(".mlir"):
             found = _SHARED.search(read_text(folder / step.file))
-            return int(found[1]) if found else None
+            return int(found[1] or found[2]) if found else None
     return None
 
 

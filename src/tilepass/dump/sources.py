@@ -21,8 +21,10 @@ from tilepass.frontends.placed import Placed, place_passes
 from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
 from tilepass.opt.source import Part, read_source
+from tilepass.opt.work import is_cute
 
 IR_SUFFIXES = (".ttir", ".ttgir")
+_CUTE_SUFFIX = ".mlir"
 
 
 def compile_workload(
@@ -67,9 +69,13 @@ def compile_file(
     """Compile a .ttir or .ttgir file from the stage after its own.
 
     Passes at the start or the end of the file's own stage run on it first. `target` may be None
-    where the module names one; `settings` are Triton's compile options. Raises TilepassError, with
-    the place in the file where it does not parse.
+    where the module names one; `settings` are Triton's compile options. A .mlir file holds a module
+    that the CuTe DSL traced. Raises TilepassError, with the place in the file where it does not
+    parse.
     """
+    if path.suffix == _CUTE_SUFFIX:
+        _compile_cute(read_source(str(path)), target, settings, pipeline, load, recorder)
+        return
     from tilepass.frontends.triton import bridge
 
     source = _read(path)
@@ -89,9 +95,30 @@ def compile_file(
             _triton().compile(str(copy), target=gpu_target(target), options=options)
 
 
+def _compile_cute(
+    source: Part,
+    target: Target | None,
+    settings: Mapping[str, str],
+    pipeline: str,
+    load: Sequence[str],
+    recorder: Recorder,
+) -> None:
+    if not is_cute(source.text):
+        raise TilepassError(
+            f"{source.file}: a {_CUTE_SUFFIX} file must hold a CuTe module; Triton's IR goes into "
+            f"{' or '.join(IR_SUFFIXES)} files"
+        )
+    if settings:
+        raise TilepassError(f"--config {next(iter(settings))}: CuTe modules take no options")
+    from tilepass.dump.cute_sources import compile_cute_file
+
+    compile_cute_file(source, target or _target_of(source), pipeline, load, recorder)
+
+
 def _read(path: Path) -> Part:
     if path.suffix not in IR_SUFFIXES:
-        raise TilepassError(f"{path}: expected a file named {' or '.join(IR_SUFFIXES)}")
+        expected = f"{', '.join(IR_SUFFIXES)} or {_CUTE_SUFFIX}"
+        raise TilepassError(f"{path}: expected a file named {expected}")
     return read_source(str(path))
 
 

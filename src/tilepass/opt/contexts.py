@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from tilepass.core.diagnostics import SourceLocation
-from tilepass.core.pass_base import PassContext, Target
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
+from tilepass.frontends.cute.versions import DISTRIBUTION
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Work, without_comments
+
+if TYPE_CHECKING:
+    from tilepass.ir.engine import Module
 
 _MODULE_TARGET = re.compile(r'"?ttg\.target"?\s*=\s*"([^"]*)"')
 
@@ -19,7 +25,11 @@ def make_context(
 ) -> PassContext:
     """The context of one step; every remark goes to `listener`."""
     sink = RemarkSink(step.name, _locate, (listener,))
-    return PassContext(step.name, work.compiler, sink, target)
+    context = PassContext(step.name, work.compiler, sink, target)
+    if isinstance(step, Pass) and work.compiler.name == DISTRIBUTION:
+        context.lower = lambda module: _lower(module, target)
+        context.trial = lambda module: _trial(module, target)
+    return context
 
 
 def target_of_module(part: Part) -> Target | None:
@@ -30,6 +40,26 @@ def target_of_module(part: Part) -> Target | None:
         return None
     line = part.first_line + code.count("\n", 0, match.start())
     return Target.parse(match[1], f"{part.file}:{line}: ttg.target")
+
+
+def _lower(module: Module, target: Target | None) -> Module:
+    from tilepass.frontends.cute.lowering import chip_of, lower_for_analysis, stock_pipeline
+
+    return lower_for_analysis(module, stock_pipeline(chip_of(_required(target))))
+
+
+def _trial(module: Module, target: Target | None) -> BinaryFigures:
+    from tilepass.dump.trial import make_trial
+    from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
+
+    target = _required(target)
+    return make_trial(stock_pipeline(chip_of(target)), target)(module)
+
+
+def _required(target: Target | None) -> Target:
+    if target is None:
+        raise TilepassError("compiles a copy of the module: give --target (cuda:90)")
+    return target
 
 
 def _locate(where: object) -> SourceLocation | None:

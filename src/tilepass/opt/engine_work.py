@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import PassFailure, TilepassError
-from tilepass.core.pass_base import CompilerVersion, Pass, PassContext
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.frontends.cute.versions import cute_version
 from tilepass.frontends.triton.reproducer import Failure
-from tilepass.frontends.triton.versions import parse_version, triton_version
+from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Form, is_cute, with_file_name
-
-_DISTRIBUTION = "nvidia-cutlass-dsl"
 
 
 class EngineWork:
@@ -24,7 +21,7 @@ class EngineWork:
     def __init__(self, part: Part) -> None:
         self._flags: tuple[str, ...] = ()
         if is_cute(part.text):
-            self.compiler = CompilerVersion(_DISTRIBUTION, parse_version(version(_DISTRIBUTION)))
+            self.compiler = cute_version()
         else:
             self._flags = ("--allow-unregistered-dialect",)
             # Operations of unknown dialects do not change whose pipeline the rest is for.
@@ -41,7 +38,10 @@ class EngineWork:
                 "operations of unknown dialects"
             )
         before = self.text("generic", debug_info=True)
-        if reason := checked_run(step, self._module, context):
+        # The DSL builds operations in the context that is entered.
+        with self._module.context, engine.ir.Location.unknown():
+            reason = checked_run(step, self._module, context)
+        if reason:
             failure = Failure([step], context, before, reason, self._flags)
             raise PassFailure(failure.message)
         return []

@@ -37,6 +37,8 @@ class Level:
 # Held while levels change and while the DSL traces and compiles.
 _lock = threading.RLock()
 _levels: list[Level] = []
+# Modules that the observers of now have been shown: an implicit JIT traces one on every call.
+_shown: set[str] = set()
 _attached: ExitStack | None = None
 _waiting: AfterImport | None = None
 
@@ -58,6 +60,7 @@ def pop(level: Level) -> None:
 def _install() -> None:
     """Attach to the DSL, now or when it is imported, if the pipeline in force needs that."""
     global _attached, _waiting
+    _shown.clear()
     if _waiting is not None:
         _waiting.cancel()
         _waiting = None
@@ -90,9 +93,10 @@ def _process(level: Level, trace: Trace) -> None:
         return trace.context(a_pass, level.make_context, level.make_trial)
 
     observers, kernels = _observers(), trace.kernels()
-    if not observers or not kernels:
+    if not observers or not kernels or trace.key in _shown:
         rewrite_once(trace.module, trace.key, level.passes, level.key, context_of)
         return
+    _shown.add(trace.key)
     watched = Watched(trace, kernels, observers)
 
     def watched_context(a_pass: Pass) -> PassContext:

@@ -142,7 +142,7 @@ def _can_run_alone(text: str) -> bool:
 
 def _with_dumps(pipeline: str, stem: Path) -> str:
     """The pipeline with its PTX and cubin going to files of our own, and nowhere else."""
-    text = re.sub(r"dump-(?:ptx|cubin|sass)-path=\S+ ?", "", pipeline)
+    text = re.sub(r"dump-(?:ptx|cubin|sass)-path=(?:'[^']*'|\S+) ?", "", pipeline)
     return text.replace(
         "cute-to-nvvm{", f"cute-to-nvvm{{dump-ptx-path='{stem}' dump-cubin-path='{stem}' ", 1
     )

@@ -10,7 +10,7 @@ from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
 from tilepass.frontends.cute import dsl as cute_dsl
 from tilepass.frontends.cute.lowering import lower_for_analysis
 from tilepass.ir import engine
-from tilepass.ir.engine import Module
+from tilepass.ir.engine import Module, ir
 
 MakeTrial = Callable[[str, Target], Callable[[Module], BinaryFigures]]
 MakeContext = Callable[[Pass, Target, Mapping[str, object]], PassContext]
@@ -61,4 +61,4 @@ class Trace:
             for operation in engine.operations(self.module)
             if _KERNEL_MARK in operation.attributes
         ]
-        return [str(operation.attributes["sym_name"]).strip('"') for operation in found]
+        return [ir.StringAttr(operation.attributes["sym_name"]).value for operation in found]

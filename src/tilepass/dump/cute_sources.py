@@ -1,0 +1,123 @@
+"""Compiling what `dump-ir` was given where it is CuTe's: a file of IR, or a Python function."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tilepass.activate import enabled
+from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.remarks import RemarkSink
+from tilepass.dump.recorder import Recorder
+from tilepass.dump.trial import make_trial
+from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
+from tilepass.frontends.cute.places import is_for_cute
+from tilepass.frontends.cute.rewriting import rewrite
+from tilepass.frontends.cute.tracing import Trace
+from tilepass.frontends.cute.versions import cute_version
+from tilepass.frontends.cute.watching import Watched
+from tilepass.frontends.placed import place_passes
+from tilepass.ir.engine import location_of, parse
+from tilepass.opt.source import Part
+
+# The DSL reads it when it is imported.
+_ARCH_VARIABLE = "CUTE_DSL_ARCH"
+
+
+def is_function_spec(what: str) -> bool:
+    """Whether `what` names a Python function: `file.py:function`, `package.module:function`."""
+    module, colon, function = what.rpartition(":")
+    return bool(colon) and function.isidentifier() and bool(module)
+
+
+def call_function(
+    spec: str, target: Target, pipeline: str, load: Sequence[str], recorder: Recorder
+) -> None:
+    """Call a Python function without arguments, and record what it compiles for `target`.
+
+    Raises TilepassError where there is no such function, it raises, or compiles nothing.
+    """
+    os.environ[_ARCH_VARIABLE] = chip_of(target)
+    with enabled(pipeline, observers=[recorder], load=load):
+        function = _find(spec)
+        try:
+            function()
+        except TilepassError:
+            raise
+        except Exception as error:
+            raise TilepassError(f"{spec}: {type(error).__name__}: {error}") from error
+
+
+def compile_cute_file(
+    source: Part, target: Target, pipeline: str, load: Sequence[str], recorder: Recorder
+) -> None:
+    """Run passes on a traced module in a file, and compile it, recording all steps.
+
+    Raises TilepassError, with the place in the file where it does not parse.
+    """
+    module = parse(source.text, source.file)
+    passes = place_passes(pipeline, load)
+    for placed in passes:
+        if not is_for_cute(placed):
+            raise TilepassError(f"pass '{placed.instance.name}' does not run on CuTe modules")
+    key = sha256(source.text.encode()).hexdigest()
+    text = stock_pipeline(chip_of(target))
+    trace = Trace(module, Path(source.file).stem, target, text, {"chip": chip_of(target)}, key)
+    kernels = trace.kernels()
+    if not kernels:
+        raise TilepassError(f"{source.file}: there is no kernel in it (a cuda.kernel)")
+    watched = Watched(trace, kernels, [recorder])
+
+    def context_of(a_pass: Pass) -> PassContext:
+        context = trace.context(a_pass, _make_context, make_trial)
+        watched.before_pass(context)
+        return context
+
+    rewrite(module, passes, pipeline, context_of, watched.after_pass)
+    watched.finish()
+
+
+def _make_context(a_pass: Pass, target: Target, options: Any) -> PassContext:
+    sink = RemarkSink(a_pass.name, location_of)  # pyright: ignore[reportArgumentType]
+    return PassContext(a_pass.name, cute_version(), sink, target, options)
+
+
+def _find(spec: str) -> Callable[[], object]:
+    place, _, name = spec.rpartition(":")
+    module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise TilepassError(f"{place} has no function '{name}'{nearest(name, dir(module))}")
+    return function
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Execute a file as a script would be: its folder is searched for what it imports."""
+    if not path.is_file():
+        raise TilepassError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"tilepass_dumped_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise TilepassError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise TilepassError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise TilepassError(f"{name}: {error}") from error

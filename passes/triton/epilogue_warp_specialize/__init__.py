@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tilepass.analysis.nest_facts import dots_in, nest_facts
 from tilepass.core.anchor import Anchor
+from tilepass.core.assembler import AssemblerLog
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
@@ -17,7 +18,11 @@ from tilepass.passes.triton.epilogue_warp_specialize.budget import choose, limit
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
-from tilepass.passes.triton.epilogue_warp_specialize.match import candidate_loops, match
+from tilepass.passes.triton.epilogue_warp_specialize.match import (
+    DOTS_OF_ALL_TARGETS,
+    candidate_loops,
+    match,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _Options
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
@@ -25,11 +30,74 @@ from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
 
 @register
 class EpilogueWarpSpecialize(Pass):
-    """Derive a warp-specialized kernel from a plain persistent one."""
+    """Derive a warp-specialized kernel from a plain persistent one, on sm_90.
+
+    Before:
+        scf.for %tile = %pid to %tiles step %programs {
+          %d = scf.for %k = ... iter_args(%acc = %zero) {
+            %a = tt.descriptor_load %a_desc[...]      (and B)
+            ttng.warp_group_dot %a_buffer, %b_buffer, %acc
+          }
+          %c = <epilogue> %d
+          tt.descriptor_store %c_desc[...], %c
+        }
+    After (`scheme=cooperative`):
+        %a_ring = ttg.local_alloc                     (and B's; barriers full, empty; a C buffer)
+        ttg.warp_specialize(...)
+        default {                                     // the warps of the source
+          scf.for %tile ... {
+            scf.for %k ... iter_args(%acc, %slot, %parity) {
+              ttng.wait_barrier %full[%slot]
+              ttng.warp_group_dot %a_ring[%slot], %b_ring[%slot], %acc {isAsync}
+              ttng.warp_group_dot_wait {pendings = 1}
+              ttng.arrive_barrier %empty[%slot before]
+            }
+            <epilogue>; ttng.async_tma_store_wait; ttg.local_store
+            ttng.async_tma_copy_local_to_global
+          }
+        }
+        partition0 num_warps(1) {                     // the producer
+          scf.for %tile ... {
+            scf.for %k ... iter_args(%slot, %parity) {
+              ttng.wait_barrier %empty[%slot]; ttng.barrier_expect %full[%slot]
+              ttng.async_tma_copy_global_to_local     (A and B)
+            }
+          }
+        }
+
+    The producer carries slot and parity through both loops, so that it runs ahead over tile
+    borders. A residual tile (a descriptor load in the epilogue) has a ring of its own.
+    `store-warp` adds a warp that waits for the stores instead of the consumers. `ping-pong` has two
+    groups of 4 warps that compute every other tile, one in its main loop while the other is in its
+    epilogue. `split-consumer` has two groups of 4 warps that each own half of every tile; with
+    `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the number of pieces
+    that the epilogue goes through the C buffers in. What is `auto` is decided by profile or cost
+    model and by the target's shared memory and registers.
+
+    Sound when all that the loops do besides the loads, the dot and the stores is a computation
+    that may be repeated in each partition, and when the producer's loads may overtake the stores of
+    tiles before: taken to be so where they go through different arguments of the kernel, as
+    Triton's pipeliner does. The dots and their order are those of the source: the same bits.
+
+    The anchor is the place behind triton-loop-aware-cse; the pass named is one that every target's
+    pipeline has, so that others than sm_90 get their remark. A scheme that is asked for and cannot
+    be built for a nest with a dot in its inner loop is an error.
+    Refused with a remark, or with that error: targets other than sm_90, where Triton's own warp
+    specialization is left alone; several CTAs in a cluster; kernels that are warp-specialized
+    already or hold other loops; no dot loop directly in a tile loop; carried tensors; loads of what
+    the tile stores, operations that order memory; an inner loop with several dots, dots that are no
+    wgmma, operands that are computed or in registers or not loaded by TMA, loads used beside the
+    dot, partial sums of fp8; descriptors made in the tile loop or of another shape than what is
+    loaded; TMA reductions, atomics, stores under a condition; numbers of warps other than 4 or 8
+    (4 for `ping-pong`); `store-warp` without TMA stores; `ping-pong` where the number of steps
+    varies or the tile loop carries scalars; plans that take more shared memory or registers than
+    there are.
+    Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
+    """
 
     name = "epilogue-warp-specialize"
-    anchor = Anchor.after("triton-loop-aware-cse")
-    touches = ("ttng.warp_group_dot",)
+    anchor = Anchor.before("tritongpu-fuse-nested-loops")
+    touches = DOTS_OF_ALL_TARGETS
 
     Options = _Options
     options: _Options
@@ -43,6 +111,22 @@ class EpilogueWarpSpecialize(Pass):
                 self._refuse(loop, nest, context)
             else:
                 self._specialize(nest, context)
+
+    def assembled(self, log: AssemblerLog, context: PassContext) -> None:
+        """Say where ptxas undoes what the rewrite is for."""
+        for decision in context.decisions:
+            if decision.value not in SCHEMES:
+                continue
+            if log.spill_store_bytes or log.spill_load_bytes:
+                context.remarks.missed(
+                    decision.location,
+                    f"ptxas spills {log.spill_store_bytes} bytes a thread and loads "
+                    f"{log.spill_load_bytes}: take a smaller tile or another scheme",
+                )
+            for reason in log.serialized:
+                context.remarks.missed(
+                    decision.location, f"ptxas runs the dots one after the other ({reason})"
+                )
 
     def _specialize(self, nest: PersistentNest, context: PassContext) -> None:
         machine = _machine(context)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tilepass.core.anchor import Anchor
+from tilepass.core.assembler import AssemblerLog
 from tilepass.core.decisions import (
     Choice,
     Decision,
@@ -163,6 +164,13 @@ class Pass(ABC):
     @abstractmethod
     def run(self, module: Module, context: PassContext) -> None:
         """Inspect and rewrite `module` in place."""
+
+    def assembled(self, log: AssemblerLog, context: PassContext) -> None:
+        """Look at what the assembler said of a kernel, with the context that `run` had for it.
+
+        Only where a pass overrides this is the log kept.
+        """
+        del log, context
 
     def __str__(self) -> str:
         """The pass in pipeline syntax, with every option spelled out."""

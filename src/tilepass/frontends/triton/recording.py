@@ -141,7 +141,7 @@ class _RecordingBackend:
         names = function.__globals__.copy()
         for name in _libtriton_names(function):
             names[name] = _Namespace(names[name], self._make_manager)
-        return _copy(function, names, function.__closure__)
+        return copy_function(function, names, function.__closure__)
 
 
 @functools.cache
@@ -178,12 +178,13 @@ def record_stage(
         CellType(recording) if cell.cell_contents is backend else cell
         for cell in function.__closure__ or ()
     )
-    return _copy(function, function.__globals__, closure)
+    return copy_function(function, function.__globals__, closure)
 
 
-def _copy(
+def copy_function(
     function: FunctionType, names: dict[str, Any], closure: tuple[CellType, ...] | None
 ) -> FunctionType:
+    """The same code with other globals and cells."""
     copied = FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, closure
     )

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from triton._C import libtriton
 
+from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import AnchorError, ParseError, PassFailure
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
 from tilepass.frontends.placed import Placed
-from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton import assembling, bridge
 from tilepass.frontends.triton.places import LAST_STAGE, MLIR_STAGES, Places
 from tilepass.frontends.triton.recording import (
     ModuleStandIn,
@@ -87,11 +88,14 @@ class _Weaving:
     begun: bool = False
     changed_by: list[Placed] = field(default_factory=list[Placed])
     rewriters: list[Pass] = field(default_factory=list[Pass])
+    ran: list[tuple[Pass, PassContext]] = field(default_factory=list[tuple[Pass, PassContext]])
     index: int = 0
 
     def stage(self, name: str, stage: Stage) -> Stage:
         """The stage with passes at its start, in it, and at its end."""
         is_mlir = name in MLIR_STAGES or name == LAST_STAGE
+        if name == assembling.STAGE and self._is_heard_out() and is_stock(stage, self.backend):
+            stage = assembling.read_log(stage, self.backend, self._assembled)
         if not is_mlir and not self.plan.observers:
             return stage
 
@@ -110,6 +114,16 @@ class _Weaving:
             return self._done(result)
 
         return run
+
+    def _is_heard_out(self) -> bool:
+        """Whether a pass wants to know what the assembler says."""
+        passes = [type(placed.instance) for placed in self.plan.passes]
+        return any(each.assembled is not Pass.assembled for each in passes)
+
+    def _assembled(self, text: str) -> None:
+        log = AssemblerLog.parse(text)
+        for instance, context in self.ran:
+            instance.assembled(log, context)
 
     def _run_stage(self, stage: Stage, source: Any, metadata: Any) -> Any:
         """Run the stage's function, recording its passes if anyone is interested in them."""
@@ -160,6 +174,7 @@ class _Weaving:
             for observer in self.plan.observers:
                 if isinstance(observer, ContextObserver):
                     observer.before_pass(context)
+            self.ran.append((instance, context))
             return context
 
         def after_pass(instance: Pass, text: Callable[[], str]) -> None:

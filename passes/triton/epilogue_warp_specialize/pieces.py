@@ -24,6 +24,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     CONVERT,
     Needed,
     TileSlice,
+    early_loads,
     is_spread,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
@@ -113,77 +114,76 @@ def allocate_pieces(pieces: Pieces, count: int, builder: AsyncBuilder) -> PieceB
     return PieceBuffers(count, tuple(staging), tuple(rings))
 
 
-def build_pieces(
-    pieces: Pieces,
-    buffers: PieceBuffers,
-    tile: Tile,
-    accumulator: ir.Value,
-    staged: Cursor,
-    loaded: Sequence[Cursor],
-) -> tuple[Cursor, list[Cursor]]:
-    """A consumer's epilogue: piece by piece computed, staged and stored.
+class PieceRun:
+    """A consumer's epilogue of one tile while it is built."""
 
-    `staged` and `loaded` say which slots come next; returns where the next tile goes on.
-    """
-    builder, run = tile.builder, _Run(pieces, buffers, tile, staged, list(loaded))
-    parts = column_parts(builder, accumulator, len(pieces.windows))
-    for part, window, layouts in zip(parts, pieces.windows, pieces.layouts, strict=True):
-        clone = TileClone(pieces.source, window, layouts, part, tile.clones.__getitem__)
-        run.piece(clone)
-    return run.staged, run.loaded
-
-
-class _Run:
-    """The state of one tile's epilogue while it is built."""
-
-    def __init__(
-        self,
-        pieces: Pieces,
-        buffers: PieceBuffers,
-        tile: Tile,
-        staged: Cursor,
-        loaded: list[Cursor],
-    ) -> None:
+    def __init__(self, pieces: Pieces, buffers: PieceBuffers, tile: Tile) -> None:
         self._nest, self._source, self._buffers = pieces.nest, pieces.source, buffers
         self._builder, self._clones = tile.builder, tile.clones
-        self.staged, self.loaded = staged, loaded
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
+        self._parts = [
+            TileClone(pieces.source, window, layouts, tile.clones.__getitem__)
+            for window, layouts in zip(pieces.windows, pieces.layouts, strict=True)
+        ]
+        self._early = early_loads(pieces.nest, pieces.source)
 
-    def piece(self, clone: TileClone) -> None:
-        """One piece, in program order."""
+    def before_main_loop(self) -> None:
+        """Load rows and columns: there they take a register or two, behind the main loop their
+        latency would be waited for."""
+        for part in self._parts:
+            for needed in self._early:
+                part.clone(needed, self._builder)
+
+    def behind_main_loop(
+        self, accumulator: ir.Value, staged: Cursor, loaded: Sequence[Cursor]
+    ) -> tuple[Cursor, list[Cursor]]:
+        """Piece by piece compute, stage and store.
+
+        `staged` and `loaded` say which slots come next; returns where the next tile goes on.
+        """
+        self._staged, self._loaded = staged, list(loaded)
+        values = column_parts(self._builder, accumulator, len(self._parts))
+        for part, value in zip(self._parts, values, strict=True):
+            part.set_accumulator(value)
+            self._piece(part)
+        return self._staged, self._loaded
+
+    def _piece(self, part: TileClone) -> None:
         for needed in self._source.needed:
+            if needed in self._early:
+                continue
             if needed.operation in self._loads:
-                clone.bind(needed, [self._read(needed, clone)])
+                part.bind(needed, [self._read(needed, part)])
             elif _is_read_so(needed.operation, self._nest):
-                clone.bind(needed, [clone.value(needed.operation.operands[0], needed.axes)])
+                part.bind(needed, [part.value(needed.operation.operands[0], needed.axes)])
             elif needed.operation in self._stores:
-                self._store(needed, clone)
+                self._store(needed, part)
             else:
-                clone.clone(needed, self._builder)
+                part.clone(needed, self._builder)
         if self._stores:
-            self.staged = self.staged.next(self._builder, self._buffers.count)
+            self._staged = self._staged.next(self._builder, self._buffers.count)
 
-    def _read(self, needed: Needed, clone: TileClone) -> ir.Value:
+    def _read(self, needed: Needed, part: TileClone) -> ir.Value:
         builder, index = self._builder, self._loads.index(needed.operation)
-        ring, cursor = self._buffers.rings[index], self.loaded[index]
+        ring, cursor = self._buffers.rings[index], self._loaded[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
-        kind = clone.type_of(_read_as(needed.operation), needed.axes, builder)
+        kind = part.type_of(_read_as(needed.operation), needed.axes, builder)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
         builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
-        self.loaded[index] = cursor.next(builder, ring.slots)
+        self._loaded[index] = cursor.next(builder, ring.slots)
         return value
 
-    def _store(self, needed: Needed, clone: TileClone) -> None:
+    def _store(self, needed: Needed, part: TileClone) -> None:
         builder, index = self._builder, self._stores.index(needed.operation)
         store = self._nest.tma_stores[index]
         if index == 0:
             # The stores of the piece that had these buffers last have read them.
             builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
-        buffer = builder.slot(self._buffers.staging[index], self.staged.slot)
-        builder.local_store(clone.value(store.value, needed.axes), buffer)
+        buffer = builder.slot(self._buffers.staging[index], self._staged.slot)
+        builder.local_store(part.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
-        start = clone.window.start(needed.axes)
+        start = part.window.start(needed.axes)
         coordinates = shifted(store.coordinates, start, self._clones, builder)
         builder.tma_store(store.descriptor, coordinates, buffer)
 

@@ -41,10 +41,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Pla
 from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition, warp_specialize
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
     PieceBuffers,
+    PieceRun,
     Pieces,
     allocate_pieces,
     build_piece_loads,
-    build_pieces,
     pieces_of,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.producer import (
@@ -63,6 +63,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, stage_counts
 from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    ACCUMULATOR,
     TileSlice,
     initial_slice_of,
     slice_of,
@@ -256,20 +257,17 @@ class _Consumer:
         *state, turn = tile.state
         operands, staged, *loaded = cursors_of(state)
         needed = self._needed_scalars()
-        for each in nest.tile_operations:
+        for each in (*nest.tile_operations, *nest.epilogue):
             if each in needed:
                 tile.clones.copy(each, builder)
+        epilogue = PieceRun(self.half.pieces, self.buffers, tile)
+        epilogue.before_main_loop()
         share = Share(self.half.window, self._initial(tile), self._hand_over(tile))
         accumulator, operands = build_share(nest, self.operands, tile, operands, share)
-        for each in nest.epilogue:
-            if each in needed:
-                tile.clones.copy(each, builder)
         if self.turns is not None:
             builder.wait_barrier(self._turn(builder, self.index), turn)
             turn = builder.integer("xori", turn, builder.constant(1))
-        staged, loaded = build_pieces(
-            self.half.pieces, self.buffers, tile, accumulator, staged, loaded
-        )
+        staged, loaded = epilogue.behind_main_loop(accumulator, staged, loaded)
         cursors = [operands, staged, *loaded]
         return [*(value for cursor in cursors for value in cursor.values), turn]
 
@@ -282,16 +280,10 @@ class _Consumer:
 
     def _initial(self, tile: Tile) -> ir.Value:
         nest, half = self.nest, self.half
-        clone = TileClone(
-            half.initial,
-            half.window,
-            half.layouts,
-            nest.carried_accumulator.initial,
-            tile.clones.__getitem__,
-        )
+        clone = TileClone(half.initial, half.window, half.layouts, tile.clones.__getitem__)
         for needed in half.initial.needed:
             clone.clone(needed, tile.builder)
-        return clone.value(nest.carried_accumulator.initial, (_M, _N))
+        return clone.value(nest.carried_accumulator.initial, ACCUMULATOR)
 
     def _hand_over(self, tile: Tile) -> Callable[[AsyncBuilder], None]:
         outer = self.nest.outer

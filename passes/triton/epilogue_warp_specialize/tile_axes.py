@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilepass.analysis.memory_order import root_of
 from tilepass.ir.engine import Operation, ir, plain, same_value
 from tilepass.ir.layouts import TensorType, parse_type
 from tilepass.ir.loops import defining_operation
@@ -37,6 +38,10 @@ _LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
 _STORES = ("tt.store", "tt.descriptor_store")
 
 
+ACCUMULATOR: Axes = (0, 1)
+"""The axes of the dot's result."""
+
+
 @dataclass(frozen=True)
 class Needed:
     """An operation with tensors in it, and the axes of what it computes or stores."""
@@ -63,14 +68,11 @@ class TileSlice:
     @property
     def types(self) -> list[tuple[TensorType, Axes]]:
         """All tensor types with their axes, the accumulator's among them."""
-        found = [(_tensor(self.accumulator), _ACCUMULATOR)]
+        found = [(_tensor(self.accumulator), ACCUMULATOR)]
         for each in self.needed:
             for value in each.operation.results:
                 found.append((_tensor(value), each.axes))
         return found
-
-
-_ACCUMULATOR: Axes = (0, 1)
 
 
 def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
@@ -95,7 +97,7 @@ def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
 def initial_slice_of(nest: PersistentNest) -> TileSlice | Refusal:
     """What computes the accumulator's first value."""
     search = _Search(nest)
-    search.waiting.append((nest.carried_accumulator.initial, _ACCUMULATOR))
+    search.waiting.append((nest.carried_accumulator.initial, ACCUMULATOR))
     return search.run()
 
 
@@ -123,7 +125,7 @@ class _Search:
         if not ir.RankedTensorType.isinstance(value.type):
             return None
         if same_value(value, self._accumulator):
-            if axes == _ACCUMULATOR:
+            if axes == ACCUMULATOR:
                 return None
             return Refusal(self._nest.dot, "the accumulator is used transposed and as it is")
         operation = defining_operation(value)
@@ -139,6 +141,29 @@ class _Search:
             return operands
         self.waiting.extend(zip(operation.operands, operands, strict=True))
         return None
+
+
+def early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
+    """The loads of rows and columns that may stand in front of the main loop, with what they need:
+    those of memory that the nest does not store to."""
+    stores = (*(each.operation for each in nest.tma_stores), *nest.pointer_stores)
+    written = {root_of(each.operands[0]) for each in stores}
+    loads = [
+        each
+        for each in source.needed
+        if each.operation.name == "tt.load" and len(each.axes) == 1
+        if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
+    ]
+    wanted = {(plain(result), each.axes) for each in loads for result in each.operation.results}
+    found: list[Needed] = []
+    for each in reversed(source.needed):
+        if any((plain(result), each.axes) in wanted for result in each.operation.results):
+            found.append(each)
+            wanted |= {
+                (plain(operand), axes)
+                for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
+            }
+    return tuple(reversed(found))
 
 
 def is_spread(value: ir.Value) -> bool:
@@ -166,7 +191,7 @@ def expanded_axis(operation: Operation) -> int:
 
 def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[ir.Value, Axes]:
     """The axes of everything that is computed from the accumulator."""
-    known: dict[ir.Value, Axes] = {accumulator: _ACCUMULATOR}
+    known: dict[ir.Value, Axes] = {accumulator: ACCUMULATOR}
     for operation in operations:
         given = [known[plain(each)] for each in operation.operands if plain(each) in known]
         if not given:
@@ -189,7 +214,7 @@ def _axes_of_store(
             return computed[plain(operand)]
     value = store.operands[1]
     if tuple(_tensor(value).shape) == tuple(tile) and tile[0] != tile[1]:
-        return _ACCUMULATOR
+        return ACCUMULATOR
     return Refusal(store, "what is stored has nothing to do with the dot's result")
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilepass.ir.build import Builder, set_attribute
-from tilepass.ir.engine import Operation, ir, plain, same_value
+from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import Encoding, Slice, TensorType, parse_type
 from tilepass.ir.loops import defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    ACCUMULATOR,
     CONVERT,
     Needed,
     TileSlice,
@@ -29,32 +30,29 @@ Scalars = Callable[[ir.Value], ir.Value]
 
 
 class TileClone:
-    """The tensors of one window, as they come into being.
-
-    `accumulator` is the window's part of the dot's result, in the layout that `layouts` gives it.
-    """
+    """The tensors of one window, as they come into being."""
 
     def __init__(
         self,
         source: TileSlice,
         window: Window,
         layouts: Layouts,
-        accumulator: ir.Value,
         scalars: Scalars,
     ) -> None:
         self.window = window
         self._source = source
         self._layouts = layouts
-        self._accumulator = accumulator
         self._scalars = scalars
         self._values: dict[tuple[ir.Value, Axes], ir.Value] = {}
+
+    def set_accumulator(self, value: ir.Value) -> None:
+        """The window's part of the dot's result, in the layout that `layouts` gives it."""
+        self._values[self._source.accumulator, ACCUMULATOR] = plain(value)
 
     def value(self, value: ir.Value, axes: Axes) -> ir.Value:
         """What stands for a value of the original epilogue: a scalar, or its part."""
         if not ir.RankedTensorType.isinstance(value.type):
             return self._scalars(value)
-        if same_value(value, self._source.accumulator):
-            return self._accumulator
         return self._values[plain(value), axes]
 
     def bind(self, needed: Needed, results: Sequence[ir.Value]) -> None:

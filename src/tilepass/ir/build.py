@@ -67,7 +67,7 @@ class Builder:
         return ir.Operation.create(
             name,
             results=list(results),
-            operands=list(operands),
+            operands=[plain(operand) for operand in operands],
             attributes={
                 key: self.attribute(value) if isinstance(value, str) else value
                 for key, value in (attributes or {}).items()

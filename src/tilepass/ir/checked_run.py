@@ -7,6 +7,7 @@ import traceback
 from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.ir import engine
+from tilepass.ir.asides import asides_apart
 from tilepass.ir.guards import guarded
 
 
@@ -16,7 +17,7 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     Raises PassFailure where the pass itself refuses with a TilepassError.
     """
     try:
-        with guarded():
+        with guarded(), asides_apart(module):
             a_pass.run(module, context)
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "

@@ -151,9 +151,14 @@ def plain(value: ir.Value) -> ir.Value:
     """The same value as a `Value`: comparable with other plain ones and hashable by identity.
 
     The DSL that shares the bindings makes the values of a module objects whose `==` and `+` build
-    operations.
+    operations; some of them only hold the value, as CuTe's tensors do.
     """
-    return ir.Value(value)
+    return ir.Value(value if isinstance(value, ir.Value) else _held_by(value))
+
+
+def _held_by(wrapped: Any) -> ir.Value:
+    """The value in an object of the DSL."""
+    return wrapped.value
 
 
 def same_value(one: ir.Value, other: ir.Value) -> bool:

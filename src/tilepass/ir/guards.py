@@ -14,6 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from tilepass.ir.asides import results_of
 from tilepass.ir.engine import ir
 
 _lock = threading.Lock()
@@ -59,7 +60,7 @@ os.register_at_fork(after_in_child=_renew)
 
 def _erase(self: ir.Operation) -> None:
     operation = self.operation
-    for number, result in enumerate(operation.results):
+    for number, result in enumerate(results_of(operation)):
         for use in result.uses:
             raise ValueError(
                 f"erasing '{operation.name}': its result {number} is still used by "

@@ -1,0 +1,43 @@
+"""What the CuTe DSL builds when a module is only read.
+
+Where the DSL is loaded, the bindings hand out a tensor's value as an object of the DSL, and
+making that object builds operations (`cute.get_iter`) at the current insertion point. Without one
+they hang in the air, as users of the module's values that are freed in any order: memory is
+corrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from tilepass.ir.engine import Module, Operation, ir, plain
+
+# Taken at import: `ir.guards` replaces it by one that looks at the results.
+_erase: Any = ir.Operation.__mro__[1].erase
+
+
+@contextmanager
+def asides_apart(module: Module) -> Generator[None]:
+    """Inside the block such operations go to a place of their own; they are gone after it."""
+    with _apart(module.context):
+        yield
+
+
+def results_of(operation: Operation) -> list[ir.Value]:
+    """The results as plain values; reading them leaves no operation behind."""
+    with _apart(operation.context):
+        return [plain(result) for result in operation.results]
+
+
+@contextmanager
+def _apart(context: ir.Context) -> Generator[None]:
+    with context, ir.Location.unknown():
+        apart = ir.Module.create()
+        with ir.InsertionPoint(apart.body):
+            try:
+                yield
+            finally:
+                for operation in reversed(list(apart.body.operations)):
+                    _erase(operation.operation)

@@ -83,6 +83,7 @@ class BlockDiagonalMatmul:
             cute.arch.sync_threads()
             target = cute.local_tile(y[None, panel, None], (ROWS, PANEL), (tile, 0))
             tiles.store_rows(store, thread, s_x, target, valid)
+            # This tile has been read before copies of the next one start to arrive.
             cute.arch.sync_threads()
 
 

@@ -11,6 +11,7 @@ Importing this module imports neither cutlass nor torch; a kernel file imports c
 
 from __future__ import annotations
 
+import re
 import tempfile
 from abc import abstractmethod
 from collections.abc import Callable
@@ -84,14 +85,15 @@ class CuteWorkload(AnyWorkload[CuteConfigT]):
         with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
             options = [cute.KeepPTX(True), cute.KeepCUBIN(True), compiler.DumpDir(folder)]
             if arch is not None:
-                options.append(cute.GPUArch(arch))
+                options.append(_architecture(arch))
             arguments = (*self.signature(config), driver.CUstream(0))
             try:
                 function = cute.compile[tuple(options)](self.host_function(config), *arguments)
             except cutlass.base_dsl.common.DSLBaseError as error:
-                message = str(error).strip().splitlines() or [type(error).__name__]
+                said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip() or type(error).__name__
                 raise TilepassError(
-                    f"{self.name}: {config} does not compile for {arch or 'this GPU'}: {message[0]}"
+                    f"{self.name}: {config} does not compile for {arch or 'this GPU'}: "
+                    f"{said.splitlines()[0]}"
                 ) from error
             return CompiledCute(function, _text(function.__ptx__), _bytes(function.__cubin__))
 
@@ -165,6 +167,17 @@ def argument(tensor: torch.Tensor, *sizes: int | None) -> Any:
 def _alignment(element_bytes: int, sizes: tuple[int | None, ...]) -> int:
     row = (sizes[-1] or 0) * element_bytes
     return 16 if row and row % 16 == 0 else element_bytes
+
+
+def _architecture(arch: str) -> Any:
+    """The DSL's option. Raises TilepassError with the names there are."""
+    known = list(import_module("cutlass.base_dsl.enums").Arch.__members__)
+    if arch not in known:
+        raise TilepassError(
+            f"the CuTe DSL knows no architecture '{arch}'{nearest(arch, known)} "
+            f"(architectures: {', '.join(known)})"
+        )
+    return import_module("cutlass.cute").GPUArch(arch)
 
 
 def _text(kept: Any) -> str:

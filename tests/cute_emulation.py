@@ -17,10 +17,17 @@ from tilepass.kernels._workload import Inputs
 Outputs = tuple[torch.Tensor, ...]
 
 
-def execute(workload: CuteWorkload[Any], ptx: str, inputs: Inputs, config: CuteConfig) -> Outputs:
+def execute(
+    workload: CuteWorkload[Any],
+    ptx: str,
+    inputs: Inputs,
+    config: CuteConfig,
+    grid: tuple[int, ...] | None = None,
+) -> Outputs:
     """The outputs of one launch. Raises KernelFault for what is undefined on a GPU.
 
-    The host function must hand its arguments on to the kernel as they are.
+    The host function must hand its arguments on to the kernel as they are. `grid` replaces the
+    number of CTAs that it would start.
     """
     operands = workload.operands(inputs, config)
     memory = GlobalMemory()
@@ -33,7 +40,7 @@ def execute(workload: CuteWorkload[Any], ptx: str, inputs: Inputs, config: CuteC
         for argument in operands.arguments
         if argument is not None
     ]
-    run_grid(ptx, memory, parameters, operands.grid)
+    run_grid(ptx, memory, parameters, grid or operands.grid)
     memory.read_back()
     return operands.outputs
 

@@ -1,0 +1,125 @@
+"""What operations with effects do: memory, and what may reach it in ways that are not known.
+
+An operation that is not listed may store anywhere it can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory
+from tilepass.analysis.zero_structure.assembly import is_harmless
+from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
+from tilepass.analysis.zero_structure.private import Registers
+from tilepass.analysis.zero_structure.program import Instruction
+from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
+
+EFFECTS: dict[str, Effect] = {
+    **control.CONTROL,
+    **ops_memory.EFFECTS,
+    **ops_gpu.EFFECTS,
+    **ops_matrix.EFFECTS,
+}
+
+# Whole dialects that compute and touch no memory, but for the operations named.
+_PURE_DIALECTS = ("arith", "math", "ub", "index", "complex", "vector")
+_NOT_PURE = frozenset(
+    (
+        *("vector.store", "vector.load", "vector.transfer_write", "vector.transfer_read"),
+        *("vector.maskedstore", "vector.maskedload", "vector.scatter", "vector.gather"),
+        *("vector.compressstore", "vector.expandload", "vector.print"),
+    )
+)
+
+# Operations that store nothing to memory that the analysis follows.
+HARMLESS = frozenset(
+    (
+        *("nvvm.barrier", "nvvm.barrier0", "nvvm.barrier.arrive", "nvvm.bar.warp.sync"),
+        *("nvvm.fence.proxy", "nvvm.fence.mbarrier.init", "nvvm.fence.proxy.acquire"),
+        *("nvvm.fence.proxy.release", "nvvm.memory.barrier", "nvvm.fence.sc.cluster"),
+        *("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed", "nvvm.cluster.wait"),
+        *("nvvm.setmaxregister", "nvvm.elect.sync", "nvvm.vote.sync", "nvvm.vote.ballot.sync"),
+        *("nvvm.mbarrier.try_wait", "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.test_wait"),
+        *("nvvm.mbarrier.test_wait.parity", "nvvm.mbarrier.try_wait.parity.shared"),
+        *(
+            "nvvm.mbarrier.test.wait",
+            "nvvm.mbarrier.test.wait.shared",
+            "nvvm.mbarrier.try_wait_parity",
+        ),
+        *("nvvm.prefetch", "nvvm.prefetch.tensormap", "nvvm.redux.sync", "nvvm.match.sync"),
+        *("nvvm.cp.async.bulk.commit.group", "nvvm.cp.async.bulk.wait_group"),
+        *("nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group", "nvvm.exit"),
+        *("nvvm.cp.async.bulk.tensor.global.shared.cta", "nvvm.cp.async.bulk.global.shared.cta"),
+        *("nvvm.cp.async.bulk.tensor.reduce", "nvvm.cp.async.bulk.prefetch"),
+        *("nvvm.cp.async.bulk.tensor.prefetch", "nvvm.griddepcontrol.wait", "nvvm.nanosleep"),
+        *("nvvm.griddepcontrol.launch.dependents", "nvvm.griddepcontrol", "nvvm.breakpoint"),
+        *("nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
+        *("nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async", "nvvm.rcp.approx.ftz.f"),
+        *("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.fence"),
+        *("llvm.unreachable", "llvm.intr.trap", "llvm.intr.expect", "gpu.barrier", "cf.assert"),
+        *("llvm.intr.maxnum", "llvm.intr.minnum", "llvm.intr.maximum", "llvm.intr.minimum"),
+        *("llvm.intr.exp2", "llvm.intr.log2", "llvm.intr.fabs", "llvm.intr.sqrt"),
+        *("llvm.intr.nvvm.ldu.global", "llvm.icmp", "llvm.fcmp", "llvm.freeze"),
+    )
+)
+_HARMLESS_PREFIXES = ("nvvm.read.ptx.sreg.", "nvvm.convert.", "nvvm.tcgen05.")
+# Functions that read what they are given and no more.
+_HARMLESS_CALLS = frozenset(("printf", "vprintf", "__assertfail", "__assert_fail"))
+
+
+def effect_of(item: Instruction) -> Effect:
+    """What interprets an instruction that is not pure."""
+    name = item.name
+    if name in EFFECTS:
+        return EFFECTS[name]
+    if item.regions:
+        return _refuse
+    if name in HARMLESS or name.startswith(_HARMLESS_PREFIXES):
+        return _nothing
+    if name.partition(".")[0] in _PURE_DIALECTS and name not in _NOT_PURE:
+        return _nothing
+    if name == "llvm.inline_asm" and is_harmless(item.detail):
+        return _nothing
+    if name == "llvm.call" and item.detail in _HARMLESS_CALLS:
+        return _nothing
+    return _clobber
+
+
+def _nothing(
+    machine: Machine,
+    item: Instruction,
+    values: tuple[Value, ...],
+    state: Registers,
+    mask: Mask,
+) -> None:
+    return None
+
+
+def _refuse(
+    machine: Machine,
+    item: Instruction,
+    values: tuple[Value, ...],
+    state: Registers,
+    mask: Mask,
+) -> None:
+    raise OutOfReach(f"{item.name} is control flow that is not interpreted", item)
+
+
+def _clobber(
+    machine: Machine,
+    item: Instruction,
+    values: tuple[Value, ...],
+    state: Registers,
+    mask: Mask,
+) -> None:
+    for value in values:
+        if isinstance(value, Pointer):
+            machine.escape(value)
+    if item.name == "llvm.inline_asm":
+        reason = f'inline assembly "{item.detail}" may store to shared memory'
+    else:
+        reason = f"{item.name} may store to shared memory"
+    machine.clobber(item, reason)
+
+
+__all__ = ["EFFECTS", "HARMLESS", "Callable", "effect_of"]

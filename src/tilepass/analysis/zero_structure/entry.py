@@ -1,0 +1,171 @@
+"""The entry point: a lowered module in, the zeros of every site out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilepass.analysis.zero_structure import explain
+from tilepass.analysis.zero_structure.facts import (
+    Assumption,
+    Failure,
+    Limits,
+    SiteZeros,
+    TileArray,
+    ZeroStructure,
+)
+from tilepass.analysis.zero_structure.launch import block_of
+from tilepass.analysis.zero_structure.machine import Execution, Machine, OutOfReach
+from tilepass.analysis.zero_structure.program import (
+    UnsupportedControlFlow,
+    decode,
+    kernels_of,
+)
+from tilepass.analysis.zero_structure.sites import GemmSite, sites_of
+from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of
+from tilepass.analysis.zero_structure.zero_bytes import FREE_SIGN, STRICT_SIGN
+from tilepass.ir.engine import Module, Operation, location_of
+
+_NO_BLOCK = "the number of threads in a block is no constant of the module"
+
+
+def analyse(
+    lowered: Module, *, strict: bool = False, limits: Limits | None = None
+) -> ZeroStructure:
+    """The zero structure of all tagged gemms of a lowered module.
+
+    `lowered` comes from a clone that `sites.tag_sites` has tagged. `strict` drops the assumption
+    that 0 * x is 0. Never raises for what it cannot prove: the result says why.
+    """
+    used = limits or Limits()
+    sites = sites_of(lowered)
+    kernels = kernels_of(lowered)
+    if not kernels:
+        return _nothing(sites, Failure("the lowered module holds no kernel"), 0)
+    found: dict[int, SiteZeros] = {}
+    threads, rounds, failure = 0, 0, None
+    for kernel in kernels:
+        part = _kernel(lowered, kernel, sites, strict, used)
+        threads, rounds = max(threads, part.threads), max(rounds, part.rounds)
+        failure = failure or part.failure
+        for index, zeros in part.sites.items():
+            if index not in found or zeros.instruction != (0, 0, 0):
+                found[index] = zeros
+    return ZeroStructure(found, threads, rounds, failure)
+
+
+def _kernel(
+    lowered: Module, kernel: Operation, sites: list[GemmSite], strict: bool, limits: Limits
+) -> ZeroStructure:
+    block = block_of(lowered, kernel)
+    if block is None:
+        return _nothing(sites, Failure(_NO_BLOCK, location_of(kernel)), 0)
+    threads = block[0] * block[1] * block[2]
+    try:
+        program = decode(lowered, kernel)
+    except UnsupportedControlFlow as error:
+        return _nothing(sites, Failure(str(error), location_of(kernel)), threads)
+    machine = Machine(program, block, limits)
+    try:
+        rounds = _until_stable(machine)
+    except OutOfReach as stop:
+        place = location_of(stop.instruction.operation) if stop.instruction else None
+        return _nothing(sites, Failure(stop.reason, place), threads)
+    results = {site.index: _site(machine, site, strict) for site in sites}
+    return ZeroStructure(results, threads, rounds, None)
+
+
+def _until_stable(machine: Machine) -> int:
+    """Interpret until a whole run learns nothing new; the number of runs."""
+    for count in range(1, machine.limits.rounds + 1):
+        if not machine.run():
+            continue
+        forgotten = [memory.forget_uncovered() for memory in machine.shared.values()]
+        if not any(forgotten):
+            return count
+    raise OutOfReach(f"shared memory is not stable after {machine.limits.rounds} runs")
+
+
+def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
+    executions = machine.trace.executions.get(site.index, [])
+    if not executions:
+        return unproven(site.index, explain.why_not_run(machine, site))
+    products = [
+        machine.program.instructions[number]
+        for number in sorted(machine.trace.products[site.index])
+    ]
+    shape = products[0].detail.shape
+    grid = grid_of(site)
+    if isinstance(grid, str):
+        return unproven(site.index, Failure(grid, location_of(products[0].operation)), shape)
+    bit = STRICT_SIGN if strict else FREE_SIGN
+    b_zero, b_reason = _operand(executions, grid, "b", bit)
+    a_zero, a_reason = _operand(executions, grid, "a", bit)
+    strictly = [_operand(executions, grid, name, STRICT_SIGN)[0] for name in ("b", "a")]
+    needs = bool((b_zero & ~strictly[0]).any() or (a_zero & ~strictly[1]).any())
+    m, n, _ = grid.extents
+    proven = bool(b_zero.any() or a_zero.any())
+    failure = None
+    if not proven:
+        place = location_of(products[0].operation)
+        reason = b_reason or a_reason
+        failure = Failure(reason, place) if reason else explain.why_not_zero(machine, products[0])
+    return SiteZeros(
+        site.index,
+        shape,
+        grid.extents,
+        b_zero,
+        a_zero,
+        np.zeros((m, n), bool),
+        needs,
+        explain.evidence(machine, products[0], "b" if b_zero.any() else "a") if proven else (),
+        _assumptions(needs) if proven else (),
+        failure,
+    )
+
+
+def _operand(
+    executions: list[Execution], grid: Grid, name: str, bit: int
+) -> tuple[TileArray, str | None]:
+    m, n, k = grid.extents
+    if name == "b":
+        folded = fold(
+            executions,
+            grid,
+            lambda run: run.b_offset,
+            lambda run: bool(run.b_zero & bit),
+            grid.b,
+            (n, k),
+        )
+    else:
+        folded = fold(
+            executions,
+            grid,
+            lambda run: run.a_offset,
+            lambda run: bool(run.a_zero & bit),
+            grid.a,
+            (m, k),
+        )
+    if isinstance(folded, str):
+        return np.zeros((n if name == "b" else m, k), bool), folded
+    return folded, None
+
+
+def _assumptions(needs_zero_times_x: bool) -> tuple[Assumption, ...]:
+    always = (
+        Assumption.NO_RACE,
+        Assumption.NO_UNINITIALISED_READ,
+        Assumption.FINITE_OPERAND,
+    )
+    return (*always, Assumption.ZERO_TIMES_X) if needs_zero_times_x else always
+
+
+def unproven(index: int, failure: Failure, shape: tuple[int, int, int] = (0, 0, 0)) -> SiteZeros:
+    """A site of which nothing is known."""
+    empty = np.zeros((0, 0), bool)
+    return SiteZeros(index, shape, (0, 0, 0), empty, empty, empty, False, (), (), failure)
+
+
+def _nothing(sites: list[GemmSite], failure: Failure, threads: int) -> ZeroStructure:
+    return ZeroStructure(
+        {site.index: unproven(site.index, failure) for site in sites}, threads, 0, failure
+    )

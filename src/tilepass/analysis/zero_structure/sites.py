@@ -1,0 +1,141 @@
+"""Which gemm of the traced module a lowered operation comes from.
+
+Order does not tell: lowering may move, unroll or drop operations. `tag_sites` wraps the location
+of every `cute.gemm` of a module in the name `tilepass.site.<index>`, which lowering hands on to
+what it makes of the gemm, and writes the operand types into an attribute of the module. A TMA load
+says in its type how many bits it copies, and nothing lowered says it any more: its location gets
+the name `tilepass.copy.<bytes>`.
+
+Tag the clone that is lowered for analysis, never the module that is compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tilepass.analysis.zero_structure.layouts import Layout, parse_layout
+from tilepass.ir.engine import Module, Operation, ir, operations
+
+GEMM = "cute.gemm"
+COPY = "cute.copy"
+ATTRIBUTE = "tilepass.sites"
+_SITE = re.compile(r'"tilepass\.site\.(\d+)"')
+_COPY = re.compile(r'"tilepass\.copy\.(\d+)"')
+_COPY_BITS = re.compile(r"tma_load<.*?copy_bits = (\d+)", re.DOTALL)
+_MEMREF = re.compile(r'!cute\.memref<(\w+), (\w+),.*?"([^"]*)"\s*>', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A register tensor of a gemm: ((values), tiles, tiles) in elements of `element`."""
+
+    element: str
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class GemmSite:
+    """A gemm as traced: `d` is the accumulator, None where an operand is no register tensor."""
+
+    index: int
+    atom: str
+    d: Fragment | None
+    a: Fragment | None
+    b: Fragment | None
+
+
+def gemms_of(module: Module) -> list[Operation]:
+    """The gemms of a traced module in the order of their site indices."""
+    return [operation for operation in operations(module) if operation.name == GEMM]
+
+
+def tag_sites(module: Module) -> int:
+    """Tag a clone of a traced module, in place; the number of gemms."""
+    with module.context:
+        gemms = gemms_of(module)
+        for index, operation in enumerate(gemms):
+            operation.location = ir.Location.name(f"tilepass.site.{index}", operation.location)
+        for operation in operations(module):
+            if operation.name != COPY:
+                continue
+            match = _COPY_BITS.search(operand_types(operation)[0])
+            if match:
+                name = f"tilepass.copy.{-(-int(match[1]) // 8)}"
+                operation.location = ir.Location.name(name, operation.location)
+        rows = [
+            ir.ArrayAttr.get([ir.StringAttr.get(text) for text in operand_types(gemm)])
+            for gemm in gemms
+        ]
+        module.operation.attributes[ATTRIBUTE] = ir.ArrayAttr.get(rows)
+    return len(gemms)
+
+
+def operand_types(operation: Operation) -> list[str]:
+    """The types of an operation's operands as texts.
+
+    From the printed operation: asking a traced operation for its operands makes tensors of the DSL,
+    which inserts operations into the module.
+    """
+    text = operation.get_asm(
+        print_generic_op_form=True,
+        use_local_scope=True,
+        enable_debug_info=False,
+        assume_verified=True,
+    )
+    types = text[text.index(" : (") + 4 : text.rindex(") -> ")]
+    return split_types(types)
+
+
+def split_types(text: str) -> list[str]:
+    """The parts of a list of types; commas inside brackets and strings do not separate."""
+    parts, depth, quoted, start = list[str](), 0, False, 0
+    for position, character in enumerate(text):
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in "<([{":
+            depth += 1
+        elif character in ">)]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    if text[start:].strip():
+        parts.append(text[start:].strip())
+    return parts
+
+
+def sites_of(module: Module) -> list[GemmSite]:
+    """What `tag_sites` wrote into a module, read from its lowered form."""
+    if ATTRIBUTE not in module.operation.attributes:
+        return []
+    rows = ir.ArrayAttr(module.operation.attributes[ATTRIBUTE])
+    found = list[GemmSite]()
+    for index, row in enumerate(rows):
+        texts = [ir.StringAttr(text).value for text in ir.ArrayAttr(row)]
+        fragments = [_fragment(text) for text in texts[1:4]]
+        fragments += [None] * (3 - len(fragments))
+        found.append(GemmSite(index, texts[0], fragments[0], fragments[1], fragments[2]))
+    return found
+
+
+def site_of(location: ir.Location) -> int | None:
+    """The site that a location names; the last one where it names several."""
+    found = _SITE.findall(str(location))
+    return int(found[-1]) if found else None
+
+
+def transfer_bytes_of(location: ir.Location) -> int | None:
+    """The bytes of the TMA copy that a location names."""
+    found = _COPY.findall(str(location))
+    return max(int(size) for size in found) if found else None
+
+
+def _fragment(text: str) -> Fragment | None:
+    match = _MEMREF.match(text)
+    if match is None or match[2] != "rmem":
+        return None
+    layout = parse_layout(match[3])
+    return None if layout is None else Fragment(match[1], layout)

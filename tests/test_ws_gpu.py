@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ws_cases import SCHEMES, VARIANTS, Case, cases_of
+from ws_cases import PAIRS, Case, cases_of
 
 WORKER = Path(__file__).with_name("ws_gpu_worker.py")
 START_SECONDS = 120.0
@@ -98,8 +98,7 @@ def worker() -> Iterator[Worker]:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("variant", "scheme"), PAIRS)
 def test_points_are_right_and_repeat(variant: str, scheme: str, worker: Worker) -> None:
     problems = [
         f"{'x'.join(map(str, case.shape))} {case.fields}: {problem}"
@@ -110,7 +109,7 @@ def test_points_are_right_and_repeat(variant: str, scheme: str, worker: Worker) 
 
 
 def test_there_are_enough_points() -> None:
-    points = sum(1 for v in VARIANTS for s in SCHEMES for _ in cases_of(v, s))
+    points = sum(1 for pair in PAIRS for _ in cases_of(*pair))
     assert points >= 200
 
 

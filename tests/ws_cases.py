@@ -42,6 +42,14 @@ SCHEMES: dict[str, str] = {
     "auto": "scheme=auto",
 }
 
+PAIRS = tuple(
+    (variant, scheme)
+    for variant in VARIANTS
+    for scheme in SCHEMES
+    # A store warp takes TMA stores; these go through pointers.
+    if not (scheme == "store-warp" and variant in ("pointer", "pointer-bias", "grouped"))
+)
+
 # Two waves of tiles, four and five steps of K; no K and few tiles; one step, several tiles for a
 # program; nothing a multiple of the tile or of 16.
 SHAPES: tuple[tuple[Shape, dict[str, Any]], ...] = (

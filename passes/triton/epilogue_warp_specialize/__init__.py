@@ -83,15 +83,16 @@ class EpilogueWarpSpecialize(Pass):
     pipeline has, so that others than sm_90 get their remark. A scheme that is asked for and cannot
     be built for a nest with a dot in its inner loop is an error.
     Refused with a remark, or with that error: targets other than sm_90, where Triton's own warp
-    specialization is left alone; several CTAs in a cluster; kernels that are warp-specialized
-    already or hold other loops; no dot loop directly in a tile loop; carried tensors; loads of what
-    the tile stores, operations that order memory; an inner loop with several dots, dots that are no
-    wgmma, operands that are computed or in registers or not loaded by TMA, loads used beside the
-    dot, partial sums of fp8; descriptors made in the tile loop or of another shape than what is
-    loaded; TMA reductions, atomics, stores under a condition; numbers of warps other than 4 or 8
-    (4 for `ping-pong`); `store-warp` without TMA stores; `ping-pong` where the number of steps
-    varies or the tile loop carries scalars; plans that take more shared memory or registers than
-    there are.
+    specialization is left alone; several CTAs in a cluster; `maxnreg`; kernels that are
+    warp-specialized already or hold other loops; no dot loop directly in a tile loop; carried
+    tensors; loads of what the tile stores, operations that order memory; an inner loop with
+    several dots, dots that are no wgmma, operands that are computed or in registers or not
+    loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and bounds that
+    are computed from tensors; descriptors made in the tile loop or of another shape than what
+    is loaded; TMA reductions, atomics, TMA stores under a condition; numbers of warps other
+    than 4 or 8 (4 for `ping-pong`); `store-warp` without TMA stores; `ping-pong` where the
+    number of steps varies or the tile loop carries scalars; plans that take more shared memory
+    or registers than there are.
     Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
     """
 
@@ -106,7 +107,7 @@ class EpilogueWarpSpecialize(Pass):
         if self.options.scheme == "none":
             return
         for loop in candidate_loops(module):
-            nest = match(loop, context.target)
+            nest = _limited_registers(loop, context) or match(loop, context.target)
             if isinstance(nest, Refusal):
                 self._refuse(loop, nest, context)
             else:
@@ -181,6 +182,17 @@ class EpilogueWarpSpecialize(Pass):
         message = f"scheme={scheme}, but this loop cannot be specialized so: {refusal}"
         place = context.remarks.locate(refusal.operation)
         raise TilepassError(Diagnostic("error", message, place).format())
+
+
+def _limited_registers(loop: Loop, context: PassContext) -> Refusal | None:
+    limit = context.compile_options.get("maxnreg")
+    if limit is None:
+        return None
+    return Refusal(
+        loop.operation,
+        f"maxnreg = {limit}: consumers take the registers that the producer leaves",
+        "compile without maxnreg",
+    )
 
 
 def _machine(context: PassContext) -> Machine:

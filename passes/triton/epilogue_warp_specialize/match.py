@@ -6,7 +6,6 @@ from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
 from tilepass.analysis.nest_facts import DOTS, dots_in
 from tilepass.analysis.structure import nested
 from tilepass.core.pass_base import Target
-from tilepass.ir.effects import Effect, effects_of, is_pure
 from tilepass.ir.engine import Module, Operation, ir, operations
 from tilepass.ir.loops import FOR, Loop, LoopNest, nest_of, outermost_loops
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
@@ -15,6 +14,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match_epilogue
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
+from tilepass.passes.triton.epilogue_warp_specialize.producer import producer_roots
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
 
 SPECIALIZE = "ttg.warp_specialize"
 DOTS_OF_ALL_TARGETS = (*DOTS, "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
@@ -42,7 +43,15 @@ def match(loop: Loop, target: Target | None) -> PersistentNest | Refusal:
         return refusal
     nest = nest_of(loop)
     assert nest is not None
-    return _wrong_order(nest) or _wrong_carried(nest) or _take_apart(nest)
+    described = _wrong_order(nest) or _wrong_carried(nest) or _take_apart(nest)
+    if isinstance(described, Refusal):
+        return described
+    return _not_for_one_warp(described) or described
+
+
+def _not_for_one_warp(nest: PersistentNest) -> Refusal | None:
+    """Every scheme has a producer, and every partition computes what the tile loop carries."""
+    return scalar_obstacle(nest, producer_roots(nest), "what the producer needs")
 
 
 def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
@@ -143,9 +152,6 @@ def _wrong_carried(nest: LoopNest) -> Refusal | None:
             )
         if any(True for _ in carried.result.uses):
             return Refusal(nest.outer.operation, "a result of the tile loop is used behind it")
-    for each in (*nest.before, *nest.after):
-        if each.regions and not is_pure(each) and effects_of(each) & Effect.WRITE:
-            return Refusal(each, f"a store under a condition ({each.name})")
     return None
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tilepass.analysis.memory_order import root_of
 from tilepass.analysis.structure import users
 from tilepass.ir.effects import Effect, effects_of
-from tilepass.ir.engine import Operation, ir
-from tilepass.ir.loops import LoopNest, defining_operation
+from tilepass.ir.engine import Operation, ir, operations
+from tilepass.ir.loops import LoopNest, backward_slice, defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     Refusal,
     TileLoad,
@@ -41,13 +41,23 @@ def match_epilogue(nest: LoopNest) -> Epilogue | Refusal:
             if store.block.shape != tuple(ir.RankedTensorType(store.value.type).shape):
                 return Refusal(each, "the stored tile is not of the descriptor's shape")
             stores.append(store)
-        elif each.name == _POINTER_STORE:
-            pointers.append(each)
+        elif (inside := _pointer_stores(each)) is not None:
+            pointers.extend(inside)
         elif effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} in the epilogue is neither computation nor store")
     if not stores and not pointers:
         return Refusal(nest.outer.operation, "the tile loop stores nothing")
     return Epilogue(tuple(_tile_loads(nest)), tuple(stores), tuple(pointers))
+
+
+def _pointer_stores(operation: Operation) -> list[Operation] | None:
+    """The `tt.store`s in and including an operation; None where it does anything else to memory
+    but read it, or stores nothing."""
+    stores = [each for each in operations(operation) if each.name == _POINTER_STORE]
+    others = [each for each in operations(operation) if not each.regions and each not in stores]
+    if not stores or any(effects_of(each) & ~Effect.READ for each in others):
+        return None
+    return stores
 
 
 def _staged(store: Operation) -> tuple[ir.Value, tuple[Operation, ...]]:
@@ -68,8 +78,9 @@ def _tile_loads(nest: LoopNest) -> Iterator[TileLoad]:
     """
     written = {
         root_of(each.operands[0])
-        for each in nest.after
-        if effects_of(each) & Effect.WRITE and each.operands
+        for operation in nest.after
+        for each in operations(operation)
+        if effects_of(each) & Effect.WRITE and not each.regions
     }
     for each in (*nest.before, *nest.after):
         if each.name != LOAD:
@@ -78,5 +89,6 @@ def _tile_loads(nest: LoopNest) -> Iterator[TileLoad]:
         root = root_of(load.descriptor)
         if root is None or root in written or None in written:
             continue
-        if wrong_load(nest.outer, load) is None:
+        sources = backward_slice(list(load.coordinates), nest.outer.operation)
+        if wrong_load(nest.outer, load) is None and nest.inner[0].operation not in sources:
             yield load

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tilepass.core.errors import OptionError
+
 SchemeName = Literal["cooperative", "store-warp", "ping-pong", "split-consumer"]
 Subtiles = Literal[1, 2, 4]
 
@@ -25,6 +27,16 @@ class Options:
     c_buffers: Literal["auto"] | int = "auto"
     epilogue_subtile: Literal["auto", 1, 2, 4] = "auto"
     alternate_epilogues: bool = True
+
+    def __post_init__(self) -> None:
+        """Raises OptionError for numbers that no scheme can be built with."""
+        least = {"stages": (self.stages, 2), "c-buffers": (self.c_buffers, 1)}
+        for name, (value, fewest) in least.items():
+            if value != "auto" and value < fewest:
+                raise OptionError(
+                    f"pass 'epilogue-warp-specialize', option '{name}': {value} is too few, "
+                    f"{fewest} is the least"
+                )
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,15 @@ def is_repeatable(operation: Operation) -> bool:
     """Whether a region may compute what the operation computes for itself."""
     if operation.name in _DESCRIPTORS or operation.name.startswith("ttg.local_alloc"):
         return False
-    return is_pure(operation) and not operation.regions
+    return is_pure(operation) and not operation.regions and not _leaves_tensors(operation)
+
+
+def _leaves_tensors(operation: Operation) -> bool:
+    """Whether scalars come from tensors: warps of another number could not compute these."""
+    results = any(ir.RankedTensorType.isinstance(each.type) for each in operation.results)
+    return not results and any(
+        ir.RankedTensorType.isinstance(each.type) for each in operation.operands
+    )
 
 
 def _in_order(sources: list[Operation]) -> list[Operation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import ir
 from tilepass.ir.loops import backward_slice, defining_operation
@@ -203,6 +204,8 @@ def _steps_of_a_tile(nest: PersistentNest, builder: AsyncBuilder) -> ir.Value:
 def _wrong_steps(nest: PersistentNest) -> Refusal | None:
     """A group reckons where the other's tiles leave the ring: it must know their steps."""
     inner, outer = nest.inner, nest.outer
+    if counts_unsigned(inner):
+        return Refusal(inner.operation, "the inner loop's bounds are unsigned")
     if outer.carried:
         return Refusal(
             outer.operation,

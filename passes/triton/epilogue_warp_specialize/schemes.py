@@ -39,7 +39,7 @@ def stage_counts(options: Options) -> list[int]:
     """The numbers of slots for the dot's operands that the options allow, largest first."""
     if options.stages == "auto":
         return list(range(_MOST_STAGES, _FEWEST_STAGES - 1, -1))
-    return [options.stages] if options.stages >= _FEWEST_STAGES else []
+    return [options.stages]
 
 
 def rings_bytes(nest: PersistentNest, plan: Plan, slots: int = 1) -> int:

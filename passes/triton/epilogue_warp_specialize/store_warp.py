@@ -44,6 +44,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     filling,
     reading,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import (
     Scheme,
     accumulator_obstacle,
@@ -81,7 +82,16 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
             "the tile is stored through pointers: a store warp takes TMA stores",
             "store through a descriptor",
         )
-    return warps_obstacle(nest, (4, 8)) or accumulator_obstacle(nest, machine)
+    return (
+        warps_obstacle(nest, (4, 8))
+        or accumulator_obstacle(nest, machine)
+        or scalar_obstacle(nest, store_roots(nest), "where the store warp stores")
+    )
+
+
+def store_roots(nest: PersistentNest) -> list[ir.Value]:
+    """The values that the store warp computes for itself."""
+    return [value for store in nest.tma_stores for value in store.coordinates]
 
 
 def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
@@ -148,7 +158,7 @@ def _build_consumer(
 
 def _build_storer(nest: PersistentNest, stored: Ring, builder: AsyncBuilder) -> None:
     """Send every tile that the consumer hands over, and hand its slot back once it is read."""
-    needed = tile_slice(nest, [value for store in nest.tma_stores for value in store.coordinates])
+    needed = tile_slice(nest, store_roots(nest))
 
     def build(tile: Tile) -> Sequence[ir.Value]:
         inside, cursor = tile.builder, Cursor(*tile.state)

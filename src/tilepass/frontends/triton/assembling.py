@@ -55,7 +55,8 @@ class _Processes:
 
     def run(self, *arguments: Any, **named: Any) -> Any:
         """As `subprocess.run`."""
-        done: Any = subprocess.run(*arguments, **named)
+        start: Any = subprocess.run
+        done = start(*arguments, **named)
         log = getattr(named.get("stderr"), "name", None)
         if isinstance(log, str):
             self._take(Path(log).read_text())

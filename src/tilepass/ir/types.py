@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tilepass.core.errors import ParseError
@@ -113,7 +114,12 @@ TypeView = TensorType | PointerType | MemDescType | TensorDescType | OtherType
 
 def parse_type(type_: object) -> TypeView:
     """The view of a type or of its text, aliases expanded. Raises ParseError with the text."""
-    text = str(type_).strip()
+    return _parse(str(type_).strip())
+
+
+# A module has few types and many values; views are immutable.
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> TypeView:
     if body := unwrap(text, "tensor<"):
         return _tensor(body)
     if body := unwrap(text, "!tt.ptr<"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tilepass.analysis.structure import users
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
@@ -45,12 +46,12 @@ class Pieces:
     layouts: tuple[Layouts, ...]
     boxes: Boxes
 
-    @property
+    @cached_property
     def load_blocks(self) -> list[TensorType]:
         """What a piece needs of each tile load."""
         return [self.boxes[plain(load.descriptor)].block for load in self.nest.tile_loads]
 
-    @property
+    @cached_property
     def store_blocks(self) -> list[TensorType]:
         """What a piece brings to each TMA store."""
         return [self.boxes[plain(store.descriptor)].block for store in self.nest.tma_stores]
@@ -60,7 +61,7 @@ class Pieces:
         loads = sum(ring_bytes([bytes_of(block)], buffers) for block in self.load_blocks)
         return loads + buffers * sum(map(bytes_of, self.store_blocks))
 
-    @property
+    @cached_property
     def scratch_bytes(self) -> int:
         """What the largest change of layout in a piece takes at most."""
         return max((self._scratch_of(each) for each in self.source.needed), default=0)

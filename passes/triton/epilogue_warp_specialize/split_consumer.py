@@ -22,7 +22,7 @@ and can be ahead by no more than one: the parity is unambiguous.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
@@ -37,7 +37,12 @@ from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES, ring_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
-from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan, Subtiles
+from tilepass.passes.triton.epilogue_warp_specialize.options import (
+    Options,
+    Plan,
+    SchemeName,
+    Subtiles,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition, warp_specialize
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
     PieceBuffers,
@@ -78,6 +83,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 
+NAME: SchemeName = "split-consumer"
 CONSUMERS = 2
 SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
 _LANES = 32
@@ -94,31 +100,61 @@ class Half:
     pieces: Pieces
 
 
-def halves_of(nest: PersistentNest, subtiles: int) -> tuple[Half, Half] | Refusal:
+@dataclass(frozen=True)
+class Slices:
+    """What a consumer computes with tensors beside the dots: the accumulator's first value, the
+    epilogue."""
+
+    initial: TileSlice
+    epilogue: TileSlice
+
+    @classmethod
+    def of(cls, nest: PersistentNest) -> Slices | Refusal:
+        """Both, or what cannot be computed for a part of the tile."""
+        initial, epilogue = initial_slice_of(nest), slice_of(nest)
+        if isinstance(initial, Refusal):
+            return initial
+        return epilogue if isinstance(epilogue, Refusal) else cls(initial, epilogue)
+
+
+def halves_of(
+    nest: PersistentNest, slices: Slices, subtiles: Subtiles
+) -> tuple[Half, Half] | Refusal:
     """Both consumers' parts, or why the tile cannot be shared out."""
     axis = _axis_of(nest)
     if isinstance(axis, Refusal):
         return axis
-    source, initial = slice_of(nest), initial_slice_of(nest)
-    if isinstance(source, Refusal):
-        return source
-    if isinstance(initial, Refusal):
-        return initial
     found: list[Half] = []
     for window in Window.whole(nest.tile[:2]).split(axis, CONSUMERS):
-        layouts = layouts_for(initial, window, WGMMA_WARPS, nest.dot)
+        layouts = layouts_for(slices.initial, window, WGMMA_WARPS, nest.dot)
         if isinstance(layouts, Refusal):
             return layouts
-        pieces = pieces_of(nest, source, window, subtiles, WGMMA_WARPS)
+        pieces = pieces_of(nest, slices.epilogue, window, subtiles, WGMMA_WARPS)
         if isinstance(pieces, Refusal):
             return pieces
-        found.append(Half(window, layouts, initial, pieces))
+        found.append(Half(window, layouts, slices.initial, pieces))
     return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class SplitPlan(Plan):
+    """A plan, and what each consumer does by it."""
+
+    halves: tuple[Half, Half] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def parts(self) -> tuple[Half, Half]:
+        """`halves`, which every plan of this scheme has."""
+        assert self.halves is not None
+        return self.halves
 
 
 def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     """Why a nest does not suit this scheme, whatever the numbers."""
-    halves = halves_of(nest, 1)
+    slices = Slices.of(nest)
+    if isinstance(slices, Refusal):
+        return slices
+    halves = halves_of(nest, slices, 1)
     if isinstance(halves, Refusal):
         return halves
     m, n = halves[0].window.size
@@ -133,24 +169,29 @@ def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
 def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
     """The plans that the options allow: first those with the most stages, of these those that let
     a piece's store overlap the next piece, of these those with the largest pieces."""
-    found = [
-        Plan("split-consumer", stages, buffers, subtiles, options.alternate_epilogues)
-        for subtiles in SUBTILES
-        if options.epilogue_subtile in ("auto", subtiles)
-        and not isinstance(halves_of(nest, subtiles), Refusal)
-        for buffers in _buffer_counts(options)
-        for stages in stage_counts(options)
-    ]
+    slices = Slices.of(nest)
+    assert not isinstance(slices, Refusal)
+    found: list[Plan] = []
+    for subtiles in SUBTILES:
+        if options.epilogue_subtile not in ("auto", subtiles):
+            continue
+        halves = halves_of(nest, slices, subtiles)
+        if isinstance(halves, Refusal):
+            continue
+        found += [
+            SplitPlan(NAME, stages, buffers, subtiles, options.alternate_epilogues, halves)
+            for buffers in _buffer_counts(options)
+            for stages in stage_counts(options)
+        ]
     found.sort(key=lambda plan: (-plan.stages, -min(plan.c_buffers, 2), plan.epilogue_subtile))
     return iter(found)
 
 
 def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Shared memory that a plan takes, in bytes."""
-    halves = halves_of(nest, plan.epilogue_subtile)
-    assert not isinstance(halves, Refusal)
+    assert isinstance(plan, SplitPlan)
     own = sum(
-        half.pieces.buffer_bytes(plan.c_buffers) + half.pieces.scratch_bytes for half in halves
+        half.pieces.buffer_bytes(plan.c_buffers) + half.pieces.scratch_bytes for half in plan.parts
     )
     turns = CONSUMERS * BARRIER_BYTES
     return ring_bytes([nest.stage_bytes], plan.stages) + own + turns + OVERHEAD_BYTES
@@ -158,8 +199,8 @@ def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
 
 def build_split_consumer(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     """Rewrite the nest in place."""
-    halves = halves_of(nest, plan.epilogue_subtile)
-    assert not isinstance(halves, Refusal)
+    assert isinstance(plan, SplitPlan)
+    halves = plan.parts
     retype(halves[0].pieces.boxes, machine.triton_version, nest.function)
     builder = machine.builder_before(nest)
     blocks = [load.block for load in nest.loads]
@@ -189,9 +230,7 @@ def build_split_consumer(nest: PersistentNest, plan: Plan, machine: Machine) -> 
     set_attribute(module.operation, "ttg.num-warps", f"{WGMMA_WARPS} : i32")
 
 
-SPLIT_CONSUMER = Scheme(
-    "split-consumer", split_obstacle, split_plans, split_shared_bytes, build_split_consumer
-)
+SPLIT_CONSUMER = Scheme(NAME, split_obstacle, split_plans, split_shared_bytes, build_split_consumer)
 
 
 def _warps(nest: PersistentNest) -> list[tuple[int, bool]]:

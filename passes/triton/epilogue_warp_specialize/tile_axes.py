@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.engine import Operation, ir, plain, same_value
@@ -65,7 +66,7 @@ class TileSlice:
     needed: tuple[Needed, ...]
     accumulator: ir.Value
 
-    @property
+    @cached_property
     def types(self) -> list[tuple[TensorType, Axes]]:
         """All tensor types with their axes, the accumulator's among them."""
         found = [(_tensor(self.accumulator), ACCUMULATOR)]

@@ -1,0 +1,128 @@
+"""`cute-zero-mma`: leave out the MMA atoms of CuTe DSL kernels that multiply zeros."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilepass.core.anchor import Anchor
+from tilepass.core.errors import OptionError, TilepassError
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir.engine import Module
+from tilepass.passes.cute.cute_zero_mma.check_mode import emit_checks
+from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
+from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
+from tilepass.passes.cute.cute_zero_mma.knowledge import Known, assumed, proven
+from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
+from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
+from tilepass.passes.cute.cute_zero_mma.structures import parse_tiles
+from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
+
+
+@register
+class CuteZeroMma(Pass):
+    """Replace a `cute.gemm` by the atoms whose A and B fragments may hold something but zeros.
+
+    Before (B is upper triangular; 8 n x 4 k tiles of 8 x 16):
+        cute.gemm(%mma, %d, %a, %b, %d)
+    After (one gemm per remaining tile, 20 of 32):
+        %b00 = cute.slice(%b, (_,0,0)); ... cute.gemm(%mma, %d0, %a0, %b00, %d0)
+        ...
+        %b73 = cute.slice(%b, (_,7,3)); ... cute.gemm(%mma, %d7, %a3, %b73, %d7)
+
+    `mode=auto` leaves out what `tilepass.analysis.zero_structure` proves to be zero for every
+    thread, and accumulator tiles that nothing reads. `mode=assume` takes the user's word
+    (`tiles=upper-triangular`, `block-diagonal:16`, `n0-1k2 n0-3k3`) for the gemms in `sites`.
+    `mode=check` keeps the dense gemm and traps where such a fragment is not zero.
+
+    Sound where the fragments are zero, with the assumptions that the proof report lists: among
+    them that 0 * x is 0, unless `strict`: a product with an infinite or NaN factor in the other
+    operand, and an accumulator of -0.0, come out otherwise than dense. The accumulator is updated
+    in place and stays initialised; the sums of what remains are formed in the same order.
+    Loads of fragments that no atom uses are left in the module: ptxas removes them.
+
+    Refuses wgmma and tcgen05 (no smaller piece than the whole instruction), operands that are not
+    static register fragments, and gemms whose C and D differ.
+    """
+
+    name = "cute-zero-mma"
+    anchor = Anchor.end_of("trace")
+    touches = ("cute.gemm",)
+
+    @dataclass(frozen=True)
+    class Options:
+        mode: Literal["auto", "assume", "check"] = "auto"
+        strict: bool = False
+        tiles: str | None = None
+        sites: str = ALL
+        order: str = "auto"
+
+    options: Options
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """Find out which tiles are zero, then rewrite or check gemm by gemm."""
+        asked_for = parse_order(self.options.order)
+        sites = self._reachable(module, context)
+        known = self._knowledge(module, sites, context)
+        zero_sites = [site for site in sites if known[site.index].zeros]
+        for site in sites:
+            known[site.index].report(site, context.remarks)
+        if self.options.mode == "check":
+            _check(zero_sites, known, context)
+            return
+        orders = choose_orders(module, zero_sites, known, asked_for, context)
+        for site in zero_sites:
+            _rewrite(site, known[site.index], orders[site.index], context)
+
+    def _reachable(self, module: Module, context: PassContext) -> list[GemmSite]:
+        sites: list[GemmSite] = []
+        for site in selected(gemm_sites(module), self.options.sites):
+            if isinstance(site, OutOfReach):
+                context.remarks.missed(site.operation, f"gemm {site.index}: {site.reason}")
+            else:
+                sites.append(site)
+        return sites
+
+    def _knowledge(
+        self, module: Module, sites: list[GemmSite], context: PassContext
+    ) -> dict[int, Known]:
+        tiles = self.options.tiles
+        if self.options.mode == "auto" and tiles is not None:
+            raise OptionError("tiles= names an assumption: it needs mode=assume or mode=check")
+        if self.options.mode == "assume" and tiles is None:
+            raise OptionError(
+                "mode=assume needs tiles=..., the structure to assume (mode=auto proves it)"
+            )
+        if tiles is None:
+            return proven(module, sites, self.options.strict, context)
+        if self.options.sites == ALL:
+            raise OptionError(
+                f"tiles='{tiles}' is an assumption: name the gemms that it is about by sites=... "
+                "(an index, file.py:LINE or a part of the statement)"
+            )
+        return assumed(parse_tiles(tiles), sites)
+
+
+def _check(sites: list[GemmSite], known: dict[int, Known], context: PassContext) -> None:
+    for site in sites:
+        checked = emit_checks(site, known[site.index].zeros)
+        context.remarks.passed(
+            site.location, f"{site}: traps if one of {checked} tiles is not zero"
+        )
+
+
+def _rewrite(site: GemmSite, known: Known, order: str | None, context: PassContext) -> None:
+    """Emit a gemm's remaining atoms in an order; None leaves it dense."""
+    if order is None:
+        return
+    atoms = ORDERS[order](remaining(known.zeros, site.grid))
+    emit_atoms(site, atoms)
+    context.remarks.passed(
+        site.location,
+        f"{site}: {site.atoms - len(atoms)} of {site.atoms} atoms left out, order {order}",
+    )
+
+
+__all__ = ["CuteZeroMma", "TilepassError"]

@@ -1,0 +1,151 @@
+"""Compiling an arm in a process of its own, and loading what it left.
+
+usage: python -m tilepass.ab.gdn_study.build REQUEST.json
+
+The request names the FlashInfer folder, the type, the pipeline, the chip and the output stem; the
+process writes STEM.o (a TVM-FFI object) and STEM.json (figures and remarks).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tilepass.core.errors import TilepassError, report
+
+FUNCTION = "gdn_prefill"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One compilation."""
+
+    folder: str
+    dtype: str
+    pipeline: str
+    chip: str
+    stem: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a compilation gave: the object file, and what can be read from the binary."""
+
+    object_file: str
+    mma_count: int
+    trace_s: float
+    compile_s: float
+    cubin_sha256: str
+    remarks: tuple[str, ...]
+
+
+def start(request: Request) -> subprocess.Popen[bytes]:
+    """Start a process that compiles; its messages go to STEM.log."""
+    stem = Path(request.stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    question = stem.with_suffix(".request")
+    question.write_text(json.dumps(asdict(request)))
+    log = stem.with_suffix(".log").open("wb")
+    command = [sys.executable, "-m", "tilepass.ab.gdn_study.build", str(question)]
+    return subprocess.Popen(command, stdout=log, stderr=log, cwd=stem.parent)
+
+
+def result(request: Request) -> Built:
+    """What a finished process left. Raises TilepassError with the end of its log."""
+    stem = Path(request.stem)
+    answer = stem.with_suffix(".json")
+    if not answer.is_file():
+        log = stem.with_suffix(".log").read_text(errors="replace")
+        raise TilepassError(f"compiling {stem.name} failed: {log.strip()[-1500:]}")
+    content: dict[str, Any] = json.loads(answer.read_text())
+    content["remarks"] = tuple(content["remarks"])
+    return Built(**content)
+
+
+def load(built: Built, copies: int) -> list[Any]:
+    """Load an object several times: each has its code at another address of the GPU.
+
+    A kernel of 130 KB of code runs up to 1 % faster or slower by where it lies.
+    """
+    cute: Any = importlib.import_module("cutlass.cute")
+    functions: list[Any] = []
+    for index in range(copies):
+        path = Path(built.object_file)
+        copy = path.with_name(f"{path.stem}-{os.getpid()}-{index}-{time.monotonic_ns()}.o")
+        copy.write_bytes(path.read_bytes())
+        module = cute.runtime.load_module(str(copy), enable_tvm_ffi=True)
+        functions.append(getattr(module, FUNCTION))
+    return functions
+
+
+def compile_arm(request: Request) -> Built:
+    """Compile in this process. Raises TilepassError."""
+    import hashlib
+
+    from tilepass.ab.gdn_study.source import load_class
+    from tilepass.ab.gdn_study.workload import Inputs, case
+    from tilepass.activate import enabled
+
+    cutlass: Any = importlib.import_module("cutlass")
+    cute: Any = importlib.import_module("cutlass.cute")
+    element = {"bf16": cutlass.BFloat16, "f16": cutlass.Float16}[request.dtype]
+    kernel = load_class(Path(request.folder))(True, True, True, False, element)
+    inputs = Inputs(case(2, 128, 4), request.dtype, "cpu")
+    arguments = inputs.arguments(inputs.new_outputs(), "compile")
+    options = (
+        cute.EnableTVMFFI(True),
+        cute.GPUArch(request.chip),
+        cute.KeepPTX(True),
+        cute.KeepCUBIN(True),
+    )
+    traced: list[float] = []
+    begun = time.perf_counter()
+    hook = {"trace_finalize_hooks": lambda *_: traced.append(time.perf_counter())}
+    if request.pipeline:
+        with enabled(request.pipeline, remarks="none") as session:
+            compiled = cute.compile[options](kernel, *arguments, **hook)
+        remarks = tuple(remark.format() for remark in session.remarks)
+    else:
+        compiled, remarks = cute.compile[options](kernel, *arguments, **hook), ()
+    ended = time.perf_counter()
+    compiled.export_to_c(f"{request.stem}.o", function_name=FUNCTION)
+    cubin = _content(compiled.__cubin__)
+    return Built(
+        object_file=f"{request.stem}.o",
+        mma_count=_content(compiled.__ptx__).count(b"mma.sync"),
+        trace_s=round(traced[0] - begun, 2),
+        compile_s=round(ended - traced[0], 2),
+        cubin_sha256=hashlib.sha256(cubin).hexdigest()[:16],
+        remarks=remarks,
+    )
+
+
+def _content(kept: str | bytes) -> bytes:
+    """PTX or cubin that the DSL keeps as content or as the path of a file."""
+    if isinstance(kept, bytes):
+        return kept
+    return Path(kept).read_bytes() if len(kept) < 4096 else kept.encode()
+
+
+def main() -> int:
+    """Compile what a request file asks for."""
+    question = Path(sys.argv[1])
+    request = Request(**json.loads(question.read_text()))
+    try:
+        built = compile_arm(request)
+    except TilepassError as error:
+        print(report(error), file=sys.stderr)
+        return 1
+    Path(f"{request.stem}.json").write_text(json.dumps(asdict(built)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

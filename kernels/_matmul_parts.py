@@ -46,9 +46,18 @@ def accumulate(
 
 @triton.jit
 def gelu(x):
-    """GELU by its tanh form: 0.5 x (1 + tanh z) = x sigmoid(2 z), z = sqrt(2/pi) (x + 0.044715 x^3)
-    (Hendrycks and Gimpel, 2016; torch's approximate="tanh")."""
-    return x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+    """GELU by its tanh form, 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel,
+    2016; torch's approximate="tanh").
+
+    `tanh.approx.f32` is one instruction, within 2^-11 of tanh (PTX ISA): less than a bf16 resolves.
+    By exp and a division an element takes three times as many, which no main loop hides.
+    """
+    argument = x * (0.7978845608028654 + 0.035677408136300125 * x * x)
+    tanh = tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [argument], dtype=tl.float32, is_pure=True, pack=1
+    )
+    half = 0.5 * x
+    return half + half * tanh
 
 
 @triton.jit

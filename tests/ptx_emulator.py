@@ -92,6 +92,11 @@ def run_ptx(assembly: str, inputs: Sequence[Words], outputs: int) -> list[NDArra
         elif operation == "prmt.b32":
             target, a, b, selector = names
             registers[target] = prmt(value(a), value(b), int(selector, 0))
+        elif operation == "tanh.approx.f32":
+            target, a = names
+            # To the nearest float; the hardware's is within 2^-11 of it.
+            result = np.tanh(value(a).view(np.float32)).astype(np.float32)
+            registers[target] = result.view(np.uint32)
         elif operation in BINARY:
             target, a, b = names
             registers[target] = BINARY[operation](value(a), value(b))

@@ -149,6 +149,11 @@ def _round_to_tf32(word: Words) -> Words:
     return casts.nearest_tf32(word.view(np.float32)).view(np.uint32)
 
 
+def _tanh(word: Words) -> Words:
+    """To the nearest float; the hardware's is within 2^-11 of it."""
+    return np.tanh(word.view(np.float32)).astype(np.float32).view(np.uint32)
+
+
 def _nothing(_: list[str]) -> Instruction:
     """A wait for what has already happened here."""
     return lambda _: None
@@ -164,6 +169,7 @@ _INSTRUCTIONS: dict[str, Callable[[list[str]], Instruction]] = {
     "prmt.b32": _computing(_prmt),
     "mul.rn.bf16x2": _computing(_multiply_bf16x2),
     "cvt.rna.tf32.f32": _computing(_round_to_tf32),
+    "tanh.approx.f32": _computing(_tanh),
     "mov.b32": _move,
     "wgmma.wait_group.sync.aligned": _nothing,
 }

@@ -182,7 +182,7 @@ def _arrive(operation: Operation) -> Described:
     yield "arrival", "removed", _remove
     yield "arrival", "done twice", _duplicate
     yield "arrival", "count + 1", _add_to("count", 1)
-    if _changes_in_loop(operation.operands[1]):
+    if len(operation.operands) > 1 and _changes_in_loop(operation.operands[1]):
         yield "arrival", "whatever its predicate", _set_operand(1, 1)
     for name in ("ttng.warp_group_dot_wait", "ttng.async_tma_store_wait", "ttg.local_store"):
         if _last_before(operation, name):

@@ -129,6 +129,12 @@ class PieceRun:
         ]
         self._early = early_loads(pieces.nest, pieces.source)
 
+    @property
+    def early_operands(self) -> list[ir.Value]:
+        """The scalars that must be there before the main loop."""
+        operands = [operand for each in self._early for operand in each.operation.operands]
+        return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+
     def before_main_loop(self) -> None:
         """Load rows and columns: there they take a register or two, behind the main loop their
         latency would be waited for."""

@@ -21,7 +21,7 @@ and can be ahead by no more than one: the parity is unambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ir.build import set_attribute
@@ -69,6 +69,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, stag
 from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     ACCUMULATOR,
+    Needed,
     TileSlice,
     initial_slice_of,
     slice_of,
@@ -295,14 +296,16 @@ class _Consumer:
         set_attribute(_loop_around(builder), "tt.num_stages", "0 : i32")
         *state, turn = tile.state
         operands, staged, *loaded = cursors_of(state)
-        needed = self._needed_scalars()
-        for each in (*nest.tile_operations, *nest.epilogue):
-            if each in needed:
-                tile.clones.copy(each, builder)
         epilogue = PieceRun(self.half.pieces, self.buffers, tile)
+        first = self._scalars([*self._main_loop_roots(), *epilogue.early_operands])
+        self._copy(first, tile)
         epilogue.before_main_loop()
         share = Share(self.half.window, self._initial(tile), self._hand_over(tile))
         accumulator, operands = build_share(nest, self.operands, tile, operands, share)
+        # A tile's coordinates are divisions: behind the main loop they are computed while the other
+        # consumer has the turn, in front of it the first dot would come after them.
+        every = self._scalars([*self._main_loop_roots(), *_scalar_roots(nest, self.half)])
+        self._copy(every - first, tile)
         if self.turns is not None:
             builder.wait_barrier(self._turn(builder, self.index), turn)
             turn = builder.integer("xori", turn, builder.constant(1))
@@ -310,12 +313,20 @@ class _Consumer:
         cursors = [operands, staged, *loaded]
         return [*(value for cursor in cursors for value in cursor.values), turn]
 
-    def _needed_scalars(self) -> set[Operation]:
-        """The scalar operations of the tile loop's body that this consumer computes."""
-        nest = self.nest
-        inner = nest.inner
-        roots = [inner.lower_bound, inner.upper_bound, inner.step, *_scalar_roots(nest, self.half)]
-        return tile_slice(nest, roots) - {inner.operation}
+    def _main_loop_roots(self) -> list[ir.Value]:
+        """The scalars that the main loop needs."""
+        inner = self.nest.inner
+        initial = _scalars_of(self.half.initial.needed)
+        return [inner.lower_bound, inner.upper_bound, inner.step, *initial]
+
+    def _scalars(self, roots: Sequence[ir.Value]) -> set[Operation]:
+        """The operations of the tile loop's body that scalars are computed from."""
+        return tile_slice(self.nest, roots) - {self.nest.inner.operation}
+
+    def _copy(self, operations: set[Operation], tile: Tile) -> None:
+        for each in (*self.nest.tile_operations, *self.nest.epilogue):
+            if each in operations:
+                tile.clones.copy(each, tile.builder)
 
     def _initial(self, tile: Tile) -> ir.Value:
         nest, half = self.nest, self.half
@@ -358,12 +369,13 @@ _FEWEST_COLUMNS = 8
 
 def _scalar_roots(nest: PersistentNest, half: Half) -> list[ir.Value]:
     """The scalars that a consumer's tensors and stores need."""
-    operands = [
-        operand
-        for needed in (*half.initial.needed, *half.pieces.source.needed)
-        if not nest.is_tile_load(needed.operation)
-        for operand in needed.operation.operands
-    ]
+    pieces = [each for each in half.pieces.source.needed if not nest.is_tile_load(each.operation)]
+    return _scalars_of([*half.initial.needed, *pieces])
+
+
+def _scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
+    """The operands that are no tensors."""
+    operands = [operand for each in needed for operand in each.operation.operands]
     return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
 
 

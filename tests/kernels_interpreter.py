@@ -80,11 +80,15 @@ def repair_interpreter() -> None:
         self: Any, text: str, constraints: str, handles: list[Any], *rest: Any
     ) -> Any:
         inputs = [handle.data.view(np.uint32) for handle in handles]
-        results = run_ptx(text, inputs, outputs=constraints.count("="))
-        types = {2: (np.int16, interpreter.tl.int16), 4: (np.int32, interpreter.tl.int32)}
+        outputs = [each for each in constraints.split(",") if each.startswith("=")]
+        language = interpreter.tl
+        types = {"=h": language.int16, "=r": language.int32, "=f": language.float32}
+        kinds = {"=h": np.int16, "=r": np.int32, "=f": np.float32}
         handles = [
-            interpreter.TensorHandle(r.view(types[r.itemsize][0]), types[r.itemsize][1])
-            for r in results
+            interpreter.TensorHandle(result.view(kinds[output]), types[output])
+            for output, result in zip(
+                outputs, run_ptx(text, inputs, outputs=len(outputs)), strict=True
+            )
         ]
         return AssemblyResults(handles)
 

@@ -1,9 +1,12 @@
-"""Kernels of tilepass for the simulator: compiled without a GPU, run on numpy arrays."""
+"""Kernels of tilepass for the simulator: compiled without a GPU, run on numpy arrays.
+
+Their IR is taken after every stage, or after every pass of Triton that changed it.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,12 +17,15 @@ from numpy.typing import NDArray
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
 
+from tilepass.activate import enabled
+from tilepass.frontends.observing import Compilation, Origin
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.modules import triton_ir
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Inputs, Launch, Workload
-from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized, grouped
+from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
+from tilepass.sim.parameter_groups import grouped
 from tilepass.sim.values import run
 
 DTYPES: Mapping[torch.dtype, Any] = {
@@ -74,6 +80,19 @@ class Simulated:
         """The stages whose IR can be executed."""
         yield from self.texts
 
+    def disagreement(self) -> str | None:
+        """Execute every stage: the first that is not right, or has not the bits of the first."""
+        first = None
+        for stage in self.stages():
+            bits = self.run(stage)
+            if first is None:
+                first = bits
+                if problem := self.problem():
+                    return f"{stage}: {problem}"
+            if bits != first:
+                return f"{stage}: other bits than those of the source"
+        return None
+
     def _argument(self, value: Any) -> Argument:
         if isinstance(value, torch.Tensor):
             outputs = [output.data_ptr() for output in (*self.launch.outputs, *self.launch.scratch)]
@@ -87,20 +106,22 @@ class Simulated:
         return value
 
 
-def simulated(name: str, shape: tuple[int, ...], arch: int = 90, **fields: Any) -> Simulated:
+def simulated(
+    name: str, shape: tuple[int, ...], arch: int = 90, *, every_pass: bool = False, **fields: Any
+) -> Simulated:
     """A kernel of tilepass compiled for an NVIDIA GPU, with inputs of `shape`."""
     workload: Workload[Any] = get_workload(name)
     config = workload.config_for(shape, **fields)
     inputs = workload.make_inputs(shape, 0, device="cpu", config=config)
     launch = workload.prepare(inputs, config)
     source, options = workload.ast_source(config)
-    return Simulated(
-        workload, inputs, launch, _stages(source, options, GPUTarget("cuda", arch, 32))
-    )
+    texts = (texts_of_passes if every_pass else texts_of_stages)(source, options, arch)
+    return Simulated(workload, inputs, launch, texts)
 
 
-def _stages(source: Any, given: Mapping[str, Any], target: Any) -> Mapping[str, str]:
+def texts_of_stages(source: Any, given: Mapping[str, Any], arch: int) -> dict[str, str]:
     """The IR of the stages that the simulator takes; what comes after them is not compiled."""
+    target = GPUTarget("cuda", arch, 32)
     backend: Any = make_backend(target)
     options = backend.parse_options({**given, **source.parse_options()})
     stages: dict[str, Any] = {}
@@ -116,3 +137,33 @@ def _stages(source: Any, given: Mapping[str, Any], target: Any) -> Mapping[str, 
         module = stages[stage](module, metadata)
         texts[stage] = module.str()
     return texts
+
+
+def texts_of_passes(source: Any, given: Mapping[str, Any], arch: int) -> dict[str, str]:
+    """The IR of the front end, and after each pass that changed it."""
+    changes = _Changes()
+    with enabled("", observers=[changes]):
+        texts_of_stages(source, given, arch)
+    return changes.texts
+
+
+class _Changes:
+    """An observer that keeps the IR after each pass that changed it."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self._last = ""
+
+    def begin(self, compilation: Compilation, source: Callable[[], str]) -> None:
+        self._add("source", source())
+
+    def after_pass(
+        self, stage: str, index: int, pass_text: str, origin: Origin, module_text: Callable[[], str]
+    ) -> None:
+        self._add(f"{stage} {index} {pass_text.partition('{')[0]}", module_text())
+
+    def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None: ...
+
+    def _add(self, name: str, text: str) -> None:
+        if text != self._last:
+            self.texts[name] = self._last = text

@@ -44,12 +44,8 @@ def test_all_stages_agree_and_are_right(
     name: str, shape: tuple[int, ...], arch: int, fields: dict[str, Any]
 ) -> None:
     kernel = simulated(name, shape, arch, **fields)
-    results: dict[str, bytes] = {}
-    for stage in kernel.stages():
-        results[stage] = kernel.run(stage)
-        assert kernel.problem() is None, stage
-    assert len(set(results.values())) == 1, "the stages differ"
-    assert set(results) == {"source", "ttir", "ttgir"}
+    assert list(kernel.stages()) == ["source", "ttir", "ttgir"]
+    assert kernel.disagreement() is None
 
 
 def test_a_persistent_matmul_takes_less_than_5_seconds() -> None:

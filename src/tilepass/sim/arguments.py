@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from tilepass.core.errors import nearest
 from tilepass.sim.compiler import Parameter
 from tilepass.sim.descriptors import Descriptor
-from tilepass.sim.elements import Element, element_of
+from tilepass.sim.elements import Element
 from tilepass.sim.faults import ArgumentError
 from tilepass.sim.memory import Buffer, GlobalMemory
+from tilepass.sim.parameter_groups import Group, grouped
 
 
 @dataclass(frozen=True)
@@ -68,37 +70,6 @@ def bind(
     return binder.bound
 
 
-@dataclass(frozen=True)
-class Group:
-    """A parameter with those that belong to it: a host descriptor's sizes, then its strides."""
-
-    parameter: Parameter
-    sizes: tuple[Parameter, ...] = ()
-    strides: tuple[Parameter, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.parameter.name
-
-
-def grouped(parameters: Sequence[Parameter]) -> list[Group]:
-    """The parameters as the kernel's author sees them."""
-    groups: list[Group] = []
-    waiting = list(parameters)
-    while waiting:
-        first = waiting.pop(0)
-        rank = len(first.type.shape)
-        follow = waiting[: 2 * rank]
-        wanted = ["i32"] * rank + ["i64"] * rank
-        # Triton passes a host descriptor's sizes and strides behind it.
-        if first.type.form == "descriptor" and [p.type.text for p in follow] == wanted:
-            del waiting[: 2 * rank]
-            groups.append(Group(first, tuple(follow[:rank]), tuple(follow[rank:])))
-        else:
-            groups.append(Group(first))
-    return groups
-
-
 def _by_position(
     groups: Sequence[Group], arguments: Mapping[str, Argument] | Sequence[Argument]
 ) -> list[Argument]:
@@ -127,38 +98,40 @@ class _Binder:
     def add(self, group: Group, argument: Argument) -> None:
         """Append the values of a group's parameters."""
         parameter, type_ = group.parameter, group.parameter.type
-        if type_.form == "descriptor":
-            self._descriptor(group, argument)
+        if group.rank is not None:
+            self._descriptor(group, argument, group.rank)
         elif type_.form == "scalar" and type_.of.kind == "pointer":
-            self.bound.values.append(self._pointer(parameter, argument))
+            self.bound.values.append(self._pointer(group, argument))
         elif type_.form == "scalar":
             self.bound.values.append(_number(parameter, argument))
         else:
             raise ArgumentError(f"parameter {parameter.name}: arguments of type {type_} cannot "
                                 "be given")  # fmt: skip
 
-    def _descriptor(self, group: Group, argument: Argument) -> None:
+    def _descriptor(self, group: Group, argument: Argument, rank: int) -> None:
         parameter = group.parameter
         if not isinstance(argument, HostDescriptor):
             raise _wrong(parameter, argument, "a HostDescriptor")
         array = _array(argument.array)
-        rank, element = len(parameter.type.shape), parameter.type.of
         if array.ndim != rank:
             raise ArgumentError(f"parameter {parameter.name}: the descriptor's blocks have {rank} "
                                 f"dimensions, the array has shape {array.shape}")  # fmt: skip
-        base = self._buffer(parameter, argument.array, element)
+        base = self._buffer(parameter, argument.array, group.element)
         strides = tuple(step // array.dtype.itemsize for step in array.strides)
-        descriptor = Descriptor(base, array.shape, strides, element, argument.fill)
-        self.bound.values.append(descriptor)
+        if group.replaced:
+            flags = [math.isnan(argument.fill), False][: len(group.replaced) - 2 * rank]
+            self.bound.values += [base, *array.shape, *strides, *flags]
+        else:
+            self.bound.values.append(
+                Descriptor(base, array.shape, strides, group.element, argument.fill)
+            )
         if group.sizes:
             self.bound.values += [*array.shape, *strides]
 
-    def _pointer(self, parameter: Parameter, argument: Argument) -> int:
+    def _pointer(self, group: Group, argument: Argument) -> int:
         if not isinstance(argument, np.ndarray | Uninitialized):
-            raise _wrong(parameter, argument, "an array")
-        pointee = parameter.type.of.pointee
-        assert pointee is not None
-        return self._buffer(parameter, argument, element_of(pointee))
+            raise _wrong(group.parameter, argument, "an array")
+        return self._buffer(group.parameter, argument, group.element)
 
     def _buffer(
         self, parameter: Parameter, given: NDArray[Any] | Uninitialized, element: Element

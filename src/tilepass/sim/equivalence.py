@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
-from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized, grouped
+from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
 from tilepass.sim.faults import Fault
 from tilepass.sim.inputs import Shapes, make_arguments, parse_shapes
+from tilepass.sim.parameter_groups import grouped
 from tilepass.sim.values import STEP_LIMIT, run
 
 Kernel = str | Path | engine.Module | Program

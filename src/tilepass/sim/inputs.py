@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilepass.core.errors import OptionError, nearest
-from tilepass.sim.arguments import Argument, Group, HostDescriptor, grouped
+from tilepass.sim.arguments import Argument, HostDescriptor
 from tilepass.sim.compiler import Parameter
-from tilepass.sim.elements import Element, element_of
+from tilepass.sim.elements import Element
+from tilepass.sim.parameter_groups import Group, grouped
 
 Size = int | float | tuple[int, ...]
 
@@ -95,19 +96,17 @@ def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
     given = shapes.named.get(parameter.name)
     # Each parameter has a generator of its own: others may be added or removed by a pass.
     generator = np.random.default_rng([seed, zlib.crc32(parameter.name.encode())])
-    if type_.form == "descriptor":
-        shape = given if isinstance(given, tuple) else (shapes.size,) * len(type_.shape)
-        return HostDescriptor(random_array(shape, type_.of, shapes.size, generator))
+    if group.rank is not None:
+        shape = given if isinstance(given, tuple) else (shapes.size,) * group.rank
+        return HostDescriptor(random_array(shape, group.element, shapes.size, generator))
     if type_.element is None:
         raise OptionError(f"parameter {parameter.name}: no argument can be made for type {type_}")
     if type_.of.kind == "pointer":
-        pointee = type_.of.pointee
-        assert pointee is not None
         shape = given if given is not None else (shapes.size + _MARGIN) ** 2
         if isinstance(shape, float):
             raise OptionError(f"parameter {parameter.name} is an array, not a number: {given}")
         extents = shape if isinstance(shape, tuple) else (shape,)
-        return random_array(extents, element_of(pointee), shapes.size, generator)
+        return random_array(extents, group.element, shapes.size, generator)
     return _number(parameter, given, shapes.size, generator)
 
 

@@ -53,8 +53,9 @@ HARMLESS = frozenset(
         *("nvvm.cp.async.bulk.tensor.reduce", "nvvm.cp.async.bulk.prefetch"),
         *("nvvm.cp.async.bulk.tensor.prefetch", "nvvm.griddepcontrol.wait", "nvvm.nanosleep"),
         *("nvvm.griddepcontrol.launch.dependents", "nvvm.griddepcontrol", "nvvm.breakpoint"),
-        *("nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
-        *("nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async", "nvvm.rcp.approx.ftz.f"),
+        *("nvvm.mma.sp.sync", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
+        *("nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async"),
+        *("nvvm.rcp.approx.ftz.f",),
         *("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.fence"),
         *("llvm.unreachable", "llvm.intr.trap", "llvm.intr.expect", "gpu.barrier", "cf.assert"),
         *("llvm.intr.maxnum", "llvm.intr.minnum", "llvm.intr.maximum", "llvm.intr.minimum"),
@@ -113,8 +114,9 @@ def _clobber(
     mask: Mask,
 ) -> None:
     for value in values:
-        if isinstance(value, Pointer):
-            machine.escape(value)
+        machine.escape(value)
+        if isinstance(value, Pointer) and value.region.kind == "anywhere":
+            machine.lose_registers(state)
     if item.name == "llvm.inline_asm":
         reason = f'inline assembly "{item.detail}" may store to shared memory'
     else:

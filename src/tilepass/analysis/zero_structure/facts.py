@@ -24,7 +24,7 @@ class Limits:
     """Runs of the body of a loop until its state must be stable."""
     rounds: int = 12
     """Runs of the kernel until shared memory must be stable."""
-    steps: int = 8_000_000
+    steps: int = 3_000_000
     """Operations interpreted, over all runs."""
     table_bytes: int = 1 << 30
     """Memory held by distinct values."""

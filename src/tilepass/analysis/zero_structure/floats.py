@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tilepass.analysis.zero_structure.zero_bytes import (
     FREE,
     FREE_SIGN,
@@ -26,7 +28,7 @@ def product(one: ByteArray, other: ByteArray, finite: int = 0) -> ByteArray:
         strict = strict | other
     if finite & 2:
         strict = strict | one
-    return ((one | other) & FREE_SIGN) | (strict & STRICT_SIGN)
+    return (((one | other) & FREE_SIGN) | (strict & STRICT_SIGN)).astype(np.uint8)
 
 
 def total(one: ByteArray, other: ByteArray) -> ByteArray:
@@ -42,17 +44,18 @@ def difference(one: ByteArray, other: ByteArray) -> ByteArray:
 def multiply_add(one: ByteArray, other: ByteArray, addend: ByteArray) -> ByteArray:
     """one * other + addend: +0.0 plus a zero of any sign is +0.0."""
     zero = product(one, other)
-    return addend & (((zero & FREE_SIGN) * FREE) | ((zero & STRICT_SIGN) // STRICT_SIGN * STRICT))
+    kept = ((zero & FREE_SIGN) * FREE) | ((zero & STRICT_SIGN) // STRICT_SIGN * STRICT)
+    return (addend & kept).astype(np.uint8)
 
 
 def negation(one: ByteArray) -> ByteArray:
     """-one."""
-    return one & SIGNS
+    return (one & SIGNS).astype(np.uint8)
 
 
 def absolute(one: ByteArray) -> ByteArray:
     """|one|: +0.0 for either zero."""
-    return (one & SIGNS) * 3
+    return ((one & SIGNS) * 3).astype(np.uint8)
 
 
 UNARY: dict[str, Callable[[ByteArray], ByteArray]] = {

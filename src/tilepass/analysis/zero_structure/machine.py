@@ -13,7 +13,15 @@ from tilepass.analysis.zero_structure.facts import Limits
 from tilepass.analysis.zero_structure.private import Cells, PrivateObject, Registers
 from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.shared import SharedMemory
-from tilepass.analysis.zero_structure.values import ANYWHERE, Domain, Mask, Pointer, Region, Value
+from tilepass.analysis.zero_structure.values import (
+    ANYWHERE,
+    Domain,
+    Mask,
+    Pointer,
+    Region,
+    Struct,
+    Value,
+)
 
 TERMINATORS = frozenset(
     ("scf.yield", "scf.condition", "func.return", "cuda.return", "gpu.return", "llvm.return")
@@ -75,6 +83,8 @@ class Machine:
         self.clobbers: dict[int, str] = {}
         # Which instructions store to a private object, in the order seen.
         self.writers: dict[int, dict[int, None]] = {}
+        # The threads that last ran a load of shared memory, by instruction number.
+        self.readers: dict[int, Mask] = {}
         self.trace = Trace()
         self.steps = 0
         self.env: list[Any] = [None] * len(program.types)
@@ -85,6 +95,8 @@ class Machine:
         """Interpret the kernel once; whether nothing new was learned."""
         before = self._version()
         self.trace = Trace()
+        for memory in self.shared.values():
+            memory.start_run()
         body = self.program.body
         for number, kind in zip(body.arguments, body.types, strict=True):
             self.env[number] = self.domain.argument(kind)
@@ -137,8 +149,16 @@ class Machine:
 
     def escape(self, value: Value) -> None:
         """A pointer goes where it is not followed."""
+        if isinstance(value, Struct):
+            for member in value.members:
+                self.escape(member)
         if isinstance(value, Pointer) and value.region.kind == "private":
             self.escaped.add(int(value.region.name))
+
+    def lose_registers(self, state: Registers) -> None:
+        """Anything may have been stored to any private object."""
+        for number, shape in self.private.items():
+            state.cells[number] = private.everything_lost(self.domain, shape)
 
     def follow(self, region: Region) -> Region:
         """A region as it is for stores: an escaped private object may be anywhere."""

@@ -70,7 +70,7 @@ def barrier_object(
     machine: Machine, item: Instruction, values: tuple[Value, ...], state: Registers, mask: Mask
 ) -> None:
     """Operations on an mbarrier change its 8 bytes."""
-    clobber_at(machine, item, values[0], _BARRIER_BYTES, mask, item.name)
+    clobber_at(machine, item, values[0], _BARRIER_BYTES, state, mask, item.name)
 
 
 def bulk_load(
@@ -79,7 +79,7 @@ def bulk_load(
     """A TMA load fills a box, whose bytes come from the tag of its copy: without one everything
     behind the destination counts as filled."""
     detail: Bulk = item.detail
-    clobber_at(machine, item, values[0], detail.bytes, mask, "a TMA load of unknown size")
+    clobber_at(machine, item, values[0], detail.bytes, state, mask, "a TMA load of unknown size")
 
 
 def bulk_copy(
@@ -90,14 +90,14 @@ def bulk_copy(
     size = values[3] if len(values) > 3 else None
     bounded = isinstance(size, Interval) and size.base is None and size.most <= (1 << 20)
     most = size.most if bounded and isinstance(size, Interval) and size.most > 0 else None
-    clobber_at(machine, item, values[0], most, mask, "a bulk copy of unknown size")
+    clobber_at(machine, item, values[0], most, state, mask, "a bulk copy of unknown size")
 
 
 def asynchronous_copy(
     machine: Machine, item: Instruction, values: tuple[Value, ...], state: Registers, mask: Mask
 ) -> None:
     """cp.async: `size` bytes from global memory."""
-    clobber_at(machine, item, values[0], item.detail, mask, "cp.async")
+    clobber_at(machine, item, values[0], item.detail, state, mask, "cp.async")
 
 
 def thread_index(axis: int) -> Effect:
@@ -154,7 +154,26 @@ def grid_number(
     return machine.domain.intervals.between(0, (1 << 31) - 1)
 
 
+def allocate_tensor_memory(
+    machine: Machine, item: Instruction, values: tuple[Value, ...], state: Registers, mask: Mask
+) -> None:
+    """tcgen05.alloc stores the address that it got, 4 bytes."""
+    clobber_at(machine, item, values[0], 4, state, mask, item.name)
+
+
+def peer_address(
+    machine: Machine, item: Instruction, values: tuple[Value, ...], state: Registers, mask: Mask
+) -> Value:
+    """mapa: the same place in another block of the cluster. All blocks run this kernel: what one
+    may store to a peer's memory, another may store to this one's."""
+    return values[0]
+
+
 EFFECTS: dict[str, Effect] = {
+    "nvvm.mapa": peer_address,
+    "nvvm.tcgen05.alloc": allocate_tensor_memory,
+    "nvvm.tcgen05.commit": barrier_object,
+    "nvvm.tcgen05.commit.arrive": barrier_object,
     "nvvm.shfl.sync": shuffle,
     "nvvm.cp.async.bulk.tensor.shared.cluster.global": bulk_load,
     "nvvm.cp.async.bulk.shared.cluster.global": bulk_copy,

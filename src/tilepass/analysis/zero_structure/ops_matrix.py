@@ -51,7 +51,8 @@ def _lane_addresses(domain: Domain, offset: Interval, move: MatrixMove) -> list[
     return found
 
 
-def _addresses(machine: Machine, item: Instruction, offset: Interval) -> list[list[Interval]]:
+def lane_pieces(machine: Machine, item: Instruction, offset: Interval) -> list[list[Interval]]:
+    """For every matrix of a load or store the offsets of the pieces a lane holds."""
     key = ("lanes", offset)
     found = item.memo.get(key)
     if found is None:
@@ -67,9 +68,10 @@ def load_matrix(
     if not isinstance(pointer, Pointer) or pointer.region.kind != "shared" or not move.supported:
         return None
     memory = machine.shared[str(pointer.region.name)]
+    machine.readers[item.number] = mask
     maps = machine.domain.maps
     numbers = list[Number]()
-    for pieces in _addresses(machine, item, pointer.offset):
+    for pieces in lane_pieces(machine, item, pointer.offset):
         size = 4 // len(pieces)
         loaded = tuple(memory.load(piece, size) for piece in pieces)
         together = item.memo.get(loaded)
@@ -88,12 +90,12 @@ def store_matrix(
     """nvvm.stmatrix: whole warps store."""
     pointer, move = values[0], cast("MatrixMove", item.detail)
     if not isinstance(pointer, Pointer) or pointer.region.kind != "shared" or not move.supported:
-        clobber_at(machine, item, pointer, None, mask, "stmatrix")
+        clobber_at(machine, item, pointer, None, state, mask, "stmatrix")
         return
     domain = machine.domain
     memory = machine.shared[str(pointer.region.name)]
     warps = domain.mask(mask.warps)
-    pieces_of = _addresses(machine, item, pointer.offset)
+    pieces_of = lane_pieces(machine, item, pointer.offset)
     for value, pieces in zip(values[1:], pieces_of, strict=True):
         # A lane outside the mask has registers that this path says nothing about.
         data = domain.maps.where(mask.active, domain.as_map(value, 4), domain.maps.nothing(4))

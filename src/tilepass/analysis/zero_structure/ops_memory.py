@@ -172,6 +172,7 @@ def load(
     if not isinstance(pointer, Pointer):
         return None
     if pointer.region.kind == "shared":
+        machine.readers[item.number] = mask
         return _load_shared(machine, pointer, kind)
     number = pointer.region.name
     if pointer.region.kind != "private" or number not in machine.private:
@@ -250,7 +251,12 @@ def store_to(
                 machine.domain, shape, cells, pointer.offset, value, kind
             )
         return
+    if region.kind == "anywhere":
+        machine.lose_registers(state)
     data = data_of(machine.domain, value, kind)
+    if data is None:
+        machine.clobber(item, f"{item.name} stores a value of unknown size")
+        return
     if region.kind == "shared":
         machine.shared[str(region.name)].store(pointer.offset, data, mask, item.number)
         return
@@ -260,11 +266,12 @@ def store_to(
     machine.clobber(item, f"{item.name} stores through a pointer that may point to shared memory")
 
 
-def data_of(domain: Domain, value: Value, kind: Type) -> ZeroBytes:
-    """The bytes that a store of a value writes; one byte stands for a type of unknown size."""
+def data_of(domain: Domain, value: Value, kind: Type) -> ZeroBytes | None:
+    """The bytes that a store of a value writes; None for a type of unknown size."""
     found = private.elements_of(kind)
     if found is None:
-        return domain.maps.nothing(size_of(kind) or 1)
+        size = size_of(kind)
+        return None if size is None else domain.maps.nothing(size)
     element, count = found
     if isinstance(value, tuple):
         return domain.maps.together([domain.as_map(number, element.size) for number in value])
@@ -281,7 +288,13 @@ def atomic(
 
 
 def clobber_at(
-    machine: Machine, item: Instruction, pointer: Value, size: int | None, mask: Mask, what: str
+    machine: Machine,
+    item: Instruction,
+    pointer: Value,
+    size: int | None,
+    state: Registers,
+    mask: Mask,
+    what: str,
 ) -> None:
     """Something unknown is stored to `size` bytes behind a pointer, None for up to the end."""
     if not isinstance(pointer, Pointer):
@@ -292,6 +305,7 @@ def clobber_at(
         return
     if region.kind != "shared":
         machine.escape(pointer)
+        machine.lose_registers(state)
         machine.clobber(item, f"{what} may write anywhere in shared memory")
         return
     memory = machine.shared[str(region.name)]
@@ -314,7 +328,7 @@ def copy_memory(
     length = values[2] if len(values) > 2 else None
     size = length.most if isinstance(length, Interval) and length.base is None else None
     usable = size is not None and 0 < size <= machine.limits.shared_bytes
-    clobber_at(machine, item, pointer, size if usable else None, mask, item.name)
+    clobber_at(machine, item, pointer, size if usable else None, state, mask, item.name)
 
 
 PURE_POINTERS = {

@@ -167,12 +167,6 @@ def _select(domain: Domain, instruction: Instruction, values: tuple[Value, ...])
     return cast("Value", picked(domain, instruction, values))
 
 
-def _float_code(
-    domain: Domain, value: Number, kind: Scalar
-) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    return domain.as_map(value, kind.size).code
-
-
 def _float_unary(name: str) -> Pure:
     function = floats.UNARY[name]
 
@@ -252,7 +246,7 @@ def _bitcast(domain: Domain, instruction: Instruction, values: tuple[Value, ...]
 
 def _struct_member(domain: Domain, instruction: Instruction, values: tuple[Value, ...]) -> Value:
     value: Value = values[0]
-    for position in instruction.detail:
+    for position in cast("tuple[int, ...]", instruction.detail):
         if not isinstance(value, Struct) or position >= len(value.members):
             return domain.top(instruction.types[0])
         value = value.members[position]

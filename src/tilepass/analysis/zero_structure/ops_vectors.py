@@ -16,9 +16,8 @@ def _to_elements(
 ) -> tuple[Value, ...] | Value:
     vector = values[0]
     if not isinstance(vector, tuple):
-        tops = tuple(domain.top(kind) for kind in instruction.types)
-        return tops if len(tops) > 1 else tops[0]
-    return vector if len(vector) > 1 else vector[0]
+        vector = tuple(domain.top(kind) for kind in instruction.types)
+    return vector if len(instruction.types) != 1 else vector[0]
 
 
 def _from_elements(domain: Domain, instruction: Instruction, values: tuple[Value, ...]) -> Value:
@@ -94,7 +93,7 @@ def _shuffle(domain: Domain, instruction: Instruction, values: tuple[Value, ...]
     if len(source.shape) != 1 or any(index < 0 for index in instruction.detail):
         return domain.top(kind)
     both = (*one, *other)
-    return tuple(both[index] for index in instruction.detail)
+    return tuple(both[index] for index in cast("tuple[int, ...]", instruction.detail))
 
 
 def _slice(domain: Domain, instruction: Instruction, values: tuple[Value, ...]) -> Value:

@@ -31,12 +31,19 @@ class SharedMemory:
         self.facts: NDArray[np.uint8] = np.full(size, ALL, np.uint8)
         self.covered = np.zeros(size, bool)
         self._read = np.zeros(size, bool)
-        # Instruction numbers: the first that took facts from a byte, and the last zero it stored.
+        # Instruction numbers: the first that took facts from a byte; the first and the last that
+        # stored a zero there.
         self.spoiled_by = np.full(size, NOBODY, np.int32)
-        self.zeroed_by = np.full(size, NOBODY, np.int32)
+        self.first_zero = np.full(size, NOBODY, np.int32)
+        self.last_zero = np.full(size, NOBODY, np.int32)
         self.version = 0
         self._done: set[tuple[int, Interval, ZeroBytes, Mask]] = set()
         self._loads: dict[tuple[Interval, int], tuple[int, ZeroBytes]] = {}
+
+    def start_run(self) -> None:
+        """Forget what covers bytes: an address known in the last run may be known no more."""
+        self.covered[:] = False
+        self._done.clear()
 
     def store(self, offset: Interval, value: ZeroBytes, mask: Mask, number: int) -> None:
         """Threads of the mask may store a value at byte offsets."""
@@ -108,12 +115,12 @@ class SharedMemory:
         # Threads may write the same byte: one value of facts at a time, so that all of them count.
         for level in np.unique(facts):
             targets = place[facts == level]
+            if level:
+                self.last_zero[targets] = number
+                self.first_zero[targets[self.first_zero[targets] == NOBODY]] = number
             if level == ALL:
-                self.zeroed_by[targets] = number
                 continue
             losing = targets[(self.facts[targets] & ~level & ALL) != 0]
-            if level:
-                self.zeroed_by[targets] = number
             if losing.size == 0:
                 continue
             changed = True

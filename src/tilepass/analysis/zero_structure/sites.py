@@ -55,20 +55,24 @@ def tag_sites(module: Module) -> int:
     with module.context:
         gemms = gemms_of(module)
         for index, operation in enumerate(gemms):
-            operation.location = ir.Location.name(f"tilepass.site.{index}", operation.location)
+            _rename(operation, f"tilepass.site.{index}")
         for operation in operations(module):
             if operation.name != COPY:
                 continue
             match = _COPY_BITS.search(operand_types(operation)[0])
             if match:
-                name = f"tilepass.copy.{-(-int(match[1]) // 8)}"
-                operation.location = ir.Location.name(name, operation.location)
+                _rename(operation, f"tilepass.copy.{-(-int(match[1]) // 8)}")
         rows = [
             ir.ArrayAttr.get([ir.StringAttr.get(text) for text in operand_types(gemm)])
             for gemm in gemms
         ]
         module.operation.attributes[ATTRIBUTE] = ir.ArrayAttr.get(rows)
     return len(gemms)
+
+
+def _rename(operation: Operation, name: str) -> None:
+    # The stubs of the bindings know no setter.
+    operation.location = ir.Location.name(name, operation.location)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def operand_types(operation: Operation) -> list[str]:

@@ -50,7 +50,7 @@ class ZeroBytes:
         if self._code is None:
             lower = np.bitwise_and.reduce(self.facts[:, :-1], axis=1) & ZEROS
             top = self.facts[:, -1]
-            self._code = top & (lower | lower >> 1)
+            self._code = (top & (lower | lower >> 1)).astype(np.uint8)
         return self._code
 
 

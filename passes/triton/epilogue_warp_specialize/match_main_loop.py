@@ -52,8 +52,8 @@ def match_main_loop(nest: LoopNest) -> MainLoop | Refusal:
     known = [dot, *(each for operand in (a, b) for each in _chain(dot, operand, loads))]
     scalars = [each for each in _body(inner) if each not in known]
     refusal = (
-        _foreign(scalars)
-        or _wrong_loads(nest, used)
+        _wrong_loads(nest, used)
+        or _foreign(scalars)
         or _wrong_scalars(inner, accumulator)
         or _reads_the_dot(inner, scalars, dot)
     )

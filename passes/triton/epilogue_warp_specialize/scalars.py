@@ -20,7 +20,10 @@ def scalar_obstacle(
     It computes them at other times than the source: what it reads, nobody may write.
     """
     written = written_roots(nest)
-    for each in tile_slice(nest, roots):
+    needed = tile_slice(nest, roots)
+    for each in (*nest.tile_operations, nest.inner.operation, *nest.epilogue):
+        if each not in needed:
+            continue
         if each == nest.inner.operation:
             return Refusal(nest.dot, f"{purpose}: computed from the accumulator")
         if any(map(_touches_tensors, operations(each))):

@@ -57,7 +57,7 @@ def build(
 
 def main() -> int:
     """Compile, check, time."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", default=os.environ.get("FLASHINFER_SOURCE"))
     parser.add_argument("--orders", default="auto")
     parser.add_argument("--mode", choices=("auto", "assume"), default="auto")

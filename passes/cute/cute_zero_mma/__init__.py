@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.errors import OptionError, TilepassError
+from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_zero_mma.check_mode import emit_checks
 from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
 from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
-from tilepass.passes.cute.cute_zero_mma.knowledge import Known, assumed, proven
+from tilepass.passes.cute.cute_zero_mma.knowledge import (
+    Known,
+    assumed,
+    proven,
+    report_assumptions,
+)
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
 from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
@@ -69,6 +74,7 @@ class CuteZeroMma(Pass):
         zero_sites = [site for site in sites if known[site.index].zeros]
         for site in sites:
             known[site.index].report(site, context.remarks)
+        report_assumptions(zero_sites, known, context.remarks)
         if self.options.mode == "check":
             _check(zero_sites, known, context)
             return
@@ -123,6 +129,3 @@ def _rewrite(site: GemmSite, known: Known, order: str | None, context: PassConte
         site.location,
         f"{site}: {site.atoms - len(atoms)} of {site.atoms} atoms left out, order {order}",
     )
-
-
-__all__ = ["CuteZeroMma", "TilepassError"]

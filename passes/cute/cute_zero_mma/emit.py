@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment
 from tilepass.passes.cute.cute_zero_mma.orders import Atom
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
@@ -19,7 +20,7 @@ def emit_atoms(site: GemmSite, atoms: Sequence[Atom]) -> None:
     The accumulator is read and written in place: tiles without an atom keep what they hold.
     """
     builder = Builder.before(site.operation)
-    mma = plain(site.operation.operands[0])
+    mma = operands_of(site.operation)[0]
     attributes = {_SEGMENTS: site.operation.attributes[_SEGMENTS]}
     left, right, sums = (_views(builder, f) for f in (site.a, site.b, site.accumulator))
     for m, n, k in atoms:

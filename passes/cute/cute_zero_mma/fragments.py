@@ -6,8 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 
+from tilepass.ir.asides import results_of
 from tilepass.ir.build import Builder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 
 _MEMREF = re.compile(r'!cute\.memref<([\w.]+), (\w+), (?:align<(\d+)>, )?"([^"]*)">')
 _BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32, "f64": 64}
@@ -48,28 +49,28 @@ class Fragment:
         pointer, align = self._pointer(builder, outer, inner)
         count = size_of(self.shape[0]) * self.bits // 32
         target = builder.type(f"!cute.ptr<i32, rmem, align<{align}>>")
-        recast = plain(builder.create("cute.recast_iter", [pointer], [target]).results[0])
+        recast = _create(builder, "cute.recast_iter", [pointer], target)
         packed = _view(builder, recast, "i32", align, f"({count}):(1)")
         return [_load(builder, packed, index) for index in range(count)]
 
     def _pointer(self, builder: Builder, outer: int, inner: int) -> tuple[ir.Value, int]:
         """A pointer to one tile, and its alignment in bytes.
 
-        The types are written here as the dialect would infer them: asking the bindings to infer
-        the type of `cute.slice` corrupts their memory (4.8.1).
+        The types are those that the dialect infers: the bindings do it only for operations that
+        their own classes build.
         """
         offset = _offset(self.shape[1], self.stride[1], outer)
         offset += _offset(self.shape[2], self.stride[2], inner)
         align = math.gcd(self.align, offset * self.bits // 8)
         layout = f"({self.shape[0]}):({self.stride[0]})"
-        sliced = builder.create(
+        sliced = _create(
+            builder,
             "cute.slice",
             [self.value, _coordinate(builder, f"(_,{outer},{inner})")],
-            [builder.type(_memref(self.element, align, layout))],
+            builder.type(_memref(self.element, align, layout)),
         )
         target = builder.type(f"!cute.ptr<{self.element}, rmem, align<{align}>>")
-        pointer = builder.create("cute.get_iter", [sliced.results[0]], [target])
-        return plain(pointer.results[0]), align
+        return _create(builder, "cute.get_iter", [sliced], target), align
 
 
 def fragment_of(value: ir.Value) -> Fragment | None:
@@ -122,15 +123,19 @@ def _memref(element: str, align: int, layout: str) -> str:
 def _view(builder: Builder, pointer: ir.Value, element: str, align: int, layout: str) -> ir.Value:
     """A tensor of a static layout at a register pointer."""
     result = builder.type(_memref(element, align, layout))
-    return plain(builder.create("cute.make_view", [pointer], [result]).results[0])
+    return _create(builder, "cute.make_view", [pointer], result)
 
 
 def _coordinate(builder: Builder, text: str) -> ir.Value:
     result = builder.type(f'!cute.coord<"{text}">')
-    return plain(builder.create("cute.make_coord", results=[result]).results[0])
+    return _create(builder, "cute.make_coord", [], result)
 
 
 def _load(builder: Builder, packed: ir.Value, index: int) -> ir.Value:
     word = builder.type("i32")
     operands = [packed, _coordinate(builder, str(index))]
-    return plain(builder.create("cute.memref.load", operands, [word]).results[0])
+    return _create(builder, "cute.memref.load", operands, word)
+
+
+def _create(builder: Builder, name: str, operands: list[ir.Value], result: ir.Type) -> ir.Value:
+    return results_of(builder.create(name, operands, [result]))[0]

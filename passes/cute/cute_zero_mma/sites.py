@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir import engine
-from tilepass.ir.engine import Module, Operation, ir, plain, same_value
+from tilepass.ir.asides import operands_of
+from tilepass.ir.engine import Module, Operation, ir, same_value
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment, fragment_of
 
 _ATOM = re.compile(
@@ -83,7 +84,7 @@ def gemm_sites(module: Module) -> list[GemmSite | OutOfReach]:
 
 
 def _site(index: int, operation: Operation) -> GemmSite | OutOfReach:
-    operands = [plain(operand) for operand in operation.operands]
+    operands = operands_of(operation)
     if len(operands) != 5:
         reason = f"it has {len(operands)} operands, expected MMA, D, A, B and C"
         return OutOfReach(index, operation, reason)

@@ -6,6 +6,7 @@ unregistered; attributes and types of those dialects are opaque texts (see ir.la
 
 from __future__ import annotations
 
+import io
 import re
 import threading
 from typing import Any
@@ -27,6 +28,7 @@ Operation = ir.Operation
 __all__ = [
     "Module",
     "Operation",
+    "copied",
     "expand_aliases",
     "ir",
     "location_of",
@@ -127,6 +129,13 @@ def verify(module: Module) -> list[Diagnostic]:
     return []
 
 
+def copied(module: Module) -> Module:
+    """A copy in the same context, with its locations."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return ir.Module.parse(buffer.getvalue(), module.context)
+
+
 def operations(root: Module | ir.Operation | ir.OpView) -> list[Operation]:
     """`root` and all operations inside it, each before those in its regions.
 
@@ -153,12 +162,8 @@ def plain(value: ir.Value) -> ir.Value:
     The DSL that shares the bindings makes the values of a module objects whose `==` and `+` build
     operations; some of them only hold the value, as CuTe's tensors do.
     """
-    return ir.Value(value if isinstance(value, ir.Value) else _held_by(value))
-
-
-def _held_by(wrapped: Any) -> ir.Value:
-    """The value in an object of the DSL."""
-    return wrapped.value
+    given: Any = value
+    return ir.Value(given if isinstance(given, ir.Value) else given.value)
 
 
 def same_value(one: ir.Value, other: ir.Value) -> bool:

@@ -106,8 +106,12 @@ def compile_arm(request: Request) -> Built:
         cute.KeepCUBIN(True),
     )
     traced: list[float] = []
+
+    def note_time(*_: object) -> None:
+        traced.append(time.perf_counter())
+
     begun = time.perf_counter()
-    hook = {"trace_finalize_hooks": lambda *_: traced.append(time.perf_counter())}
+    hook = {"trace_finalize_hooks": note_time}
     if request.pipeline:
         with enabled(request.pipeline, remarks="none") as session:
             compiled = cute.compile[options](kernel, *arguments, **hook)

@@ -42,7 +42,8 @@ class Session:
         if not torch.cuda.is_available():
             raise TilepassError("no GPU: --compile stops before one is needed")
         cases = _chosen(only)
-        properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
+        cuda: Any = torch.cuda
+        properties: Any = cuda.get_device_properties(cuda.current_device())
         clock = NvmlClock(str(properties.uuid))
         self._content |= {
             "environment": {"GPU": properties.name, **clock.facts(), **versions()},

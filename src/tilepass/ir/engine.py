@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import threading
+from types import ModuleType
 from typing import Any
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
@@ -21,6 +23,12 @@ from tilepass.ir.requirement import importing, require
 require("cutlass", oldest=(4, 6), distribution="nvidia-cutlass-dsl")
 with importing("nvidia-cutlass-dsl"), without_package_init("cutlass"):
     from cutlass._mlir import ir, passmanager, rewrite
+
+# For every operation that is made or looked at, the bindings import the Python module of its
+# dialect, and where there is none they search the disk each time. An empty one answers at once.
+for _dialect in ("tt", "ttg", "ttng", "amdg"):
+    _name = f"{ir.__name__.rpartition('.')[0]}.dialects.{_dialect}"
+    sys.modules.setdefault(_name, ModuleType(_name))
 
 Module = ir.Module
 Operation = ir.Operation

@@ -143,11 +143,12 @@ class PieceRun:
                 part.clone(needed, self._builder)
 
     def behind_main_loop(
-        self, accumulator: ir.Value, staged: Cursor, loaded: Sequence[Cursor]
-    ) -> tuple[Cursor, list[Cursor]]:
+        self, accumulator: ir.Value, staged: ir.Value, loaded: Sequence[Cursor]
+    ) -> tuple[ir.Value, list[Cursor]]:
         """Piece by piece compute, stage and store.
 
-        `staged` and `loaded` say which slots come next; returns where the next tile goes on.
+        `staged` (the slot of a staging buffer, i32) and `loaded` say where this tile begins;
+        returns where the next one does.
         """
         self._staged, self._loaded = staged, list(loaded)
         values = column_parts(self._builder, accumulator, len(self._parts))
@@ -169,7 +170,7 @@ class PieceRun:
             else:
                 part.clone(needed, self._builder)
         if self._stores:
-            self._staged = self._staged.next(self._builder, self._buffers.count)
+            self._staged = next_slot(self._builder, self._staged, self._buffers.count)
 
     def _read(self, needed: Needed, part: TileClone) -> ir.Value:
         builder, index = self._builder, self._loads.index(needed.operation)
@@ -187,7 +188,7 @@ class PieceRun:
         if index == 0:
             # The stores of the piece that had these buffers last have read them.
             builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
-        buffer = builder.slot(self._buffers.staging[index], self._staged.slot)
+        buffer = builder.slot(self._buffers.staging[index], self._staged)
         builder.local_store(part.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
         start = part.window.start(needed.axes)
@@ -218,6 +219,15 @@ def build_piece_loads(
             builder.tma_load(load.descriptor, coordinates, full, buffer)
             after[index] = cursor.next(builder, ring.slots)
     return after
+
+
+def next_slot(builder: AsyncBuilder, slot: ir.Value, slots: int) -> ir.Value:
+    """The slot after this one; after the last one the first."""
+    if slots == 1:
+        return slot
+    after = builder.integer("addi", slot, builder.constant(1))
+    wraps = builder.compare("eq", after, builder.constant(slots))
+    return builder.select(wraps, builder.constant(0), after)
 
 
 def shifted(

@@ -14,9 +14,9 @@ barrier with one arrival a tile:
     consumer 0:  dots 0 | wait turn[0]  epilogue 0 | first dot of 1, arrive turn[1] | dots 1 ...
     consumer 1:  dots 0 | wait turn[1] ............................ epilogue 0 | ...
 
-The first wait of consumer 0 passes, as it asks for the parity before the first phase. A consumer
-arrives once more at its end. So each arrives once for every wait of the other and one more time,
-and can be ahead by no more than one: the parity is unambiguous.
+The first wait of consumer 0 passes, as it asks for the parity before the first phase; at its end
+it arrives once more, for the last epilogue of consumer 1. So a wait that does not pass has one
+arrival, and neither can be ahead by more than one: the parity is unambiguous.
 """
 
 from __future__ import annotations
@@ -261,15 +261,15 @@ class _Consumer:
     def consume(self, builder: AsyncBuilder) -> None:
         """The consumer's region: main loop and epilogue of every tile."""
         start = reading(builder)
-        state = [*start.values] * (2 + len(self.buffers.rings))
-        turn = builder.constant(1 - self.index)
+        state = [*start.values] * (1 + len(self.buffers.rings))
+        first_buffer, turn = builder.constant(0), builder.constant(1 - self.index)
 
         def build(tile: Tile) -> Sequence[ir.Value]:
             return self._tile(tile)
 
-        build_tile_loop(self.nest, builder, [*state, turn], build)
-        if self.turns is not None:
-            builder.arrive_barrier(self._turn(builder, 1 - self.index))
+        build_tile_loop(self.nest, builder, [*state, first_buffer, turn], build)
+        if self.turns is not None and self.index == 0:
+            builder.arrive_barrier(self._turn(builder, 1))
         if self.buffers.staging:
             builder.tma_store_wait(0)
 
@@ -294,8 +294,8 @@ class _Consumer:
         nest, builder = self.nest, tile.builder
         # The first dot of a tile is in this loop itself.
         set_attribute(_loop_around(builder), "tt.num_stages", "0 : i32")
-        *state, turn = tile.state
-        operands, staged, *loaded = cursors_of(state)
+        *state, staged, turn = tile.state
+        operands, *loaded = cursors_of(state)
         epilogue = PieceRun(self.half.pieces, self.buffers, tile)
         first = self._scalars([*self._main_loop_roots(), *epilogue.early_operands])
         self._copy(first, tile)
@@ -310,8 +310,8 @@ class _Consumer:
             builder.wait_barrier(self._turn(builder, self.index), turn)
             turn = builder.integer("xori", turn, builder.constant(1))
         staged, loaded = epilogue.behind_main_loop(accumulator, staged, loaded)
-        cursors = [operands, staged, *loaded]
-        return [*(value for cursor in cursors for value in cursor.values), turn]
+        cursors = [operands, *loaded]
+        return [*(value for cursor in cursors for value in cursor.values), staged, turn]
 
     def _main_loop_roots(self) -> list[ir.Value]:
         """The scalars that the main loop needs."""

@@ -54,7 +54,6 @@ def build_share(
     inside = builder.inside(then)
     first = _dot(nest, ring, cursor, share, share.initial, inside, tile.clones)
     share.hand_over(inside)
-    (first,) = inside.dot_wait([first], pendings=1)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
     loop = inside.loop(

@@ -1,0 +1,114 @@
+"""split-consumer, executed: values, protocol, mistakes that must be noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ws_split_kernels import EPILOGUES, Nest, specialized
+from tilepass.core.errors import PassFailure
+from tilepass.ir import engine
+from tilepass.sim.equivalence import assert_equivalent
+from tilepass.sim.inputs import parse_shapes
+from tilepass.sim.protocol.check import find
+from tilepass.sim.protocol.command import check_protocol
+from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol.mutants import mutants
+from tilepass.sim.protocol.problems import Problem
+
+STAGES = 3
+STEPS = (0, 1, STAGES - 1, STAGES, STAGES + 1)
+SPLIT = f"scheme=split-consumer,stages={STAGES}"
+
+CASES = [
+    (Nest(epilogue), f"{SPLIT},epilogue-subtile={subtiles},c-buffers={buffers}")
+    for epilogue, subtiles, buffers in (
+        ("none", 1, 1),
+        ("none", 4, 2),
+        ("bias", 2, 2),
+        ("residual", 2, 1),
+        ("two-stores", 2, 2),
+        ("pointers", 2, 1),
+    )
+] + [
+    (Nest("bias", warps=4), f"{SPLIT},epilogue-subtile=1,c-buffers=2"),
+    (Nest("residual", m=64, n=128, warps=4), f"{SPLIT},epilogue-subtile=1"),
+    (Nest("none"), f"{SPLIT},alternate-epilogues=false"),
+]
+
+
+# The wait for the turn, and the arrivals that hand it over: behind the first dot, in a tile without
+# steps, at the end.
+_TURN_MISTAKES = (
+    "wait_barrier#2 (default): removed",
+    "arrive_barrier#0 (default): removed",
+    "arrive_barrier#3 (default): removed",
+    "arrive_barrier#4 (default): removed",
+    "wait_barrier#5 (partition 0): removed",
+    "arrive_barrier#5 (partition 0): removed",
+)
+
+
+def test_every_epilogue_is_a_case() -> None:
+    assert {nest.epilogue for nest, _ in CASES} == set(EPILOGUES)
+
+
+@pytest.mark.parametrize(("nest", "options"), CASES, ids=str)
+def test_values_and_protocol(nest: Nest, options: str) -> None:
+    """The same bits as the plain kernel, several tiles per program, at trip counts around the
+    number of slots; no schedule breaks the protocol."""
+    before, after = nest.module(), specialized(nest, options)
+    shapes = [nest.sizes(steps) for steps in STEPS]
+    assert_equivalent(before, after, shapes=shapes, seeds=1, grid=(1,))
+    said = check_protocol(after, shapes=shapes, seeds=2)
+    assert said is not None
+    assert "schedules" in said
+
+
+def test_fewer_tiles_than_programs() -> None:
+    nest = Nest("bias")
+    after = specialized(nest, SPLIT)
+    assert_equivalent(nest.module(), after, shapes=[nest.sizes(2, tiles=1)], seeds=1, grid=(3,))
+    check_protocol(after, shapes=[nest.sizes(2, tiles=1)], grid=(3,))
+
+
+def test_mistakes_in_the_protocol_are_reported() -> None:
+    """Waits dropped, wrong counts, wrong parities, missing turns, missing fences: each seventh of
+    the mistakes that the simulator knows, all of those with barriers' counts."""
+    nest = Nest("residual")
+    after = specialized(nest, f"{SPLIT},epilogue-subtile=1,c-buffers=1")
+    found = mutants(after)
+    groups = {mutant.group for mutant in found}
+    assert {"arrival", "barrier", "bytes", "fence", "phase", "slot", "wait"} <= groups
+    problems = [Problem(parse_shapes(nest.sizes(steps))) for steps in (4, 1, 0)]
+    chosen = [*found[::7], *(each for each in found if each.name.endswith("count + 1"))]
+    missed = [mutant.name for mutant in chosen if not _is_reported(mutant.apply(after), problems)]
+    assert missed == []
+
+
+def test_a_group_that_does_not_wait_for_its_turn_is_seen() -> None:
+    """Without the wait in front of its epilogue, or the arrivals that it waits for."""
+    nest = Nest()
+    after = specialized(nest, f"{SPLIT},epilogue-subtile=1,c-buffers=1")
+    turns = [each for each in mutants(after) if each.name in _TURN_MISTAKES]
+    assert len(turns) == len(_TURN_MISTAKES)
+    problems = [Problem(parse_shapes(nest.sizes(steps))) for steps in (4, 1, 0)]
+    assert all(_is_reported(mutant.apply(after), problems) for mutant in turns)
+
+
+def _is_reported(module: engine.Module, problems: list[Problem]) -> bool:
+    program = ProtocolProgram(module)
+    return any(find(program, problem, range(4)) for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("nest", "options", "reason"),
+    [
+        (Nest(m=64, n=8, warps=4), SPLIT, "a tile of 64x8 cannot be shared out to two consumers"),
+        (Nest(m=256, n=256), SPLIT, "the accumulator takes 256 registers a thread"),
+        (Nest(), "scheme=split-consumer,stages=40", "bytes of shared memory of 232448"),
+    ],
+    ids=("narrow", "registers", "shared"),
+)
+def test_refusals(nest: Nest, options: str, reason: str) -> None:
+    with pytest.raises(PassFailure, match=reason):
+        specialized(nest, options)

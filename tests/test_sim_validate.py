@@ -20,6 +20,8 @@ from tilepass.activate import enabled
 from tilepass.cli.main import main
 from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
+from tilepass.sim.faults import SimulatorFailure
+from tilepass.sim.table import OPERATIONS
 
 assembly_kernel = cast("Any", validate_kernels).assembly_kernel
 
@@ -111,6 +113,25 @@ def test_what_cannot_be_executed_is_a_remark(
         r"tt\.elementwise_inline_asm cannot be simulated: .*'sqrt\.approx\.f32'"
     )
     assert re.search(message, capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("name", ["arith.addf", "arith.mulf"])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_mistake_of_the_simulator_is_none_of_the_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, early: bool
+) -> None:
+    """Whether it shows when the kernel is read or when it runs, before the pass or after."""
+
+    def broken(_: object) -> Any:
+        return list[Any]()[0]
+
+    monkeypatch.setitem(OPERATIONS, name, broken if early else lambda _: broken)
+    message = (
+        rf"error: {name}: the simulator fails with IndexError: .*\nnote: a mistake of tilepass"
+    )
+    options: dict[str, Any] = {"load": [write_rewrite(tmp_path)], "validate": True}
+    with enabled("rewrite-add", **options), pytest.raises(SimulatorFailure, match=message):
+        compile_kernel()
 
 
 def test_a_kernel_that_goes_wrong_by_itself_is_a_remark(tmp_path: Path) -> None:

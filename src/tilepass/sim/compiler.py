@@ -14,7 +14,7 @@ from tilepass.core.errors import ParseError, TilepassError
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
 from tilepass.sim.elements import ValueType, value_type
-from tilepass.sim.faults import UnsupportedOperationsError
+from tilepass.sim.faults import UnsupportedOperationsError, raise_blaming
 from tilepass.sim.region import Block, Body, Exit
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
@@ -153,6 +153,8 @@ class FunctionCompiler:
             return make(Site(self, operation, lifted))
         except (CannotSimulate, ParseError) as error:
             return self._unsupported(operation, f"cannot be simulated: {error}")
+        except Exception as error:
+            raise_blaming(error, operation)
 
     def _unsupported(self, operation: engine.Operation, why: str) -> Step:
         location = engine.location_of(operation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
 from tilepass.core.errors import TilepassError
@@ -61,6 +62,28 @@ class AssertionFailed(Fault):
 
 class MemoryMisuse(Fault):
     """A misaligned access, a freed buffer, a view of the wrong shape."""
+
+
+class SimulatorFailure(TilepassError):
+    """The simulator itself failed, where it did: a mistake of tilepass, not of the kernel."""
+
+    def __init__(self, error: Exception, operation: engine.Operation | None = None) -> None:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        at = f"{operation.name}: " if operation is not None else ""
+        location = engine.location_of(operation) if operation is not None else None
+        note = Diagnostic("note", "a mistake of tilepass, not of the kernel: please report it")
+        message = f"{at}the simulator fails with {said}"
+        super().__init__(Diagnostic("error", message, location, (note,)).format())
+
+
+def raise_blaming(error: Exception, operation: engine.Operation | None) -> NoReturn:
+    """Raise an error that came up in an operation: faults are located there, what is no
+    TilepassError becomes a SimulatorFailure."""
+    if isinstance(error, Fault):
+        error.locate(operation)
+    if isinstance(error, TilepassError):
+        raise error
+    raise SimulatorFailure(error, operation) from error
 
 
 class UnsupportedOperationsError(TilepassError):

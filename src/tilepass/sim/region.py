@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from tilepass.ir import engine
-from tilepass.sim.faults import Fault
+from tilepass.sim.faults import raise_blaming
 from tilepass.sim.state import Frame, Task
 from tilepass.sim.table import Step, Suspending
 
@@ -81,9 +81,8 @@ class Body:
                         step(frame)
                 step = None
                 index, values = block.leave(frame)
-            except Fault as fault:
-                fault.locate(block.operation_of(step))
-                raise
+            except Exception as error:
+                raise_blaming(error, block.operation_of(step))
             if index < 0:
                 return values
 
@@ -97,9 +96,8 @@ class Body:
                     cast("Step", step)(frame)
                 step = None
                 index, values = block.leave(frame)
-            except Fault as fault:
-                fault.locate(block.operation_of(step))
-                raise
+            except Exception as error:
+                raise_blaming(error, block.operation_of(step))
             if index < 0:
                 return values
 
@@ -114,9 +112,8 @@ def _straight(block: Block) -> Callable[[Frame], Sequence[Any]]:
         try:
             for step in steps:
                 step(frame)
-        except Fault as fault:
-            fault.locate(block.operation_of(step))
-            raise
+        except Exception as error:
+            raise_blaming(error, block.operation_of(step))
         return [frame[slot] for slot in yields]
 
     return run

@@ -22,7 +22,7 @@ from tilepass.ir import engine
 from tilepass.sim import equivalence
 from tilepass.sim.compiler import Program
 from tilepass.sim.equivalence import DEFAULT_SEEDS, DEFAULT_SHAPES
-from tilepass.sim.faults import Fault, UnsupportedOperationsError
+from tilepass.sim.faults import Fault, SimulatorFailure, UnsupportedOperationsError
 from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.command import ProtocolError, check_protocol
 from tilepass.sim.values import STEP_LIMIT
@@ -59,7 +59,8 @@ class Validator:
     """Checks what passes do, on sizes as of `tilepass check --shapes`; without any, on its own.
 
     Raises OptionError for sizes that cannot be read. What cannot be executed is a `missed` remark
-    of the pass, `not validated: ...`; what was checked an `analysis` remark.
+    of the pass, `not validated: ...`; what was checked an `analysis` remark. Where the simulator
+    itself fails, SimulatorFailure ends the compilation.
     """
 
     def __init__(self, shapes: Sequence[str] = ()) -> None:
@@ -124,6 +125,9 @@ class Validator:
 
 
 def _different(rewrite: Rewrite, kernel: str, shapes: str, error: TilepassError) -> PassFailure:
+    """The pass's failure; raises what is none of the pass's."""
+    if isinstance(error, SimulatorFailure):
+        raise error
     reason = f"changed what {kernel} computes\n{error}"
     original = rewrite.original()
     failure = _DifferentValues(rewrite.passes, rewrite.context, original, reason, shapes=shapes)
@@ -131,6 +135,9 @@ def _different(rewrite: Rewrite, kernel: str, shapes: str, error: TilepassError)
 
 
 def _not_validated(context: PassContext, error: TilepassError, what: str = "") -> None:
+    """The remark; raises what is a mistake of the simulator."""
+    if isinstance(error, SimulatorFailure):
+        raise error
     location, why = _summary(error)
     context.remarks.missed(location, f"not validated: {what}{why}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tilepass.sim.faults import Fault
+from tilepass.sim.faults import Fault, SimulatorFailure
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.events import Kind, Recording
 from tilepass.sim.protocol.explore import explore
@@ -100,10 +100,14 @@ def _explore(recording: Recording, problem: Problem, seeds: int, outcome: Outcom
 
 
 def exhaust(recording: Recording) -> bool:
-    """Whether all schedules could be tried. Raises AssertionError where one of them fails although
-    `execute` finds nothing."""
+    """Whether all schedules could be tried.
+
+    Raises SimulatorFailure where one of them fails although `execute` finds nothing.
+    """
     exploration = explore(recording, _STATES)
-    assert exploration.problem is None, exploration.problem
+    if exploration.problem is not None:
+        disagreement = f"one schedule is judged right, but another fails: {exploration.problem}"
+        raise SimulatorFailure(AssertionError(disagreement))
     return exploration.complete
 
 

@@ -12,6 +12,9 @@ from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import default_problems, problems_of
 
 _MOST_FINDINGS = 4
+_FENCES_TO_COME = (
+    "; not the fences in front of dots, which triton-nvidia-gpu-fence-insertion has yet to insert"
+)
 # Without any of these, threads of a program meet in global memory alone.
 _ASYNCHRONOUS = ("ttng.", "ttg.local_", "ttg.async_", "ttg.warp_specialize", "amdg.")
 
@@ -52,7 +55,8 @@ def check_protocol(
     outcome = check(program, problems or default_problems(program, grid), seeds)
     if outcome.findings:
         raise ProtocolError(outcome.findings)
-    return _said(outcome) if outcome.asynchronous else None
+    said = _said(outcome) + _FENCES_TO_COME * program.fences_to_come
+    return said if outcome.asynchronous else None
 
 
 def _said(outcome: Outcome) -> str:

@@ -11,6 +11,7 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
 from tilepass.ir import engine
 from tilepass.sim.compiler import Function, FunctionCompiler, Program
+from tilepass.sim.faults import raise_blaming
 from tilepass.sim.protocol.events import Place
 from tilepass.sim.protocol.recorder import CannotFollow
 from tilepass.sim.protocol.steps import make_step
@@ -28,6 +29,9 @@ class ProtocolProgram(Program):
     `text` is what the module was parsed from and `file` its name, to call allocations as it does.
     `registers`: also report registers that are written while a dot of the iteration before may read
     them. PTX forbids that; newer ptxas take care of it themselves.
+
+    `fences_to_come`: the module is from before triton-nvidia-gpu-fence-insertion, which comes after
+    the lowering of descriptors; fences that it will insert are not asked for.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class ProtocolProgram(Program):
         registers: bool = False,
     ) -> None:
         self.registers = registers
+        self.fences_to_come = _is_before_fences(module)
         _require_one_cta(module)
         self._allocations = {
             number: match[1]
@@ -58,6 +63,11 @@ class ProtocolProgram(Program):
 
     def _compiler(self, function: Function) -> FunctionCompiler:
         return _Compiler(self, function)
+
+
+def _is_before_fences(module: engine.Module) -> bool:
+    names = engine.operation_names(module)
+    return "ttng.warp_group_dot" in names and any(n.startswith("tt.descriptor_") for n in names)
 
 
 def _require_one_cta(module: engine.Module) -> None:
@@ -89,3 +99,5 @@ class _Compiler(FunctionCompiler):
                 Diagnostic("error", f"{operation.name} cannot be followed: {error}", location)
             )
             return lambda _: None
+        except Exception as error:
+            raise_blaming(error, operation)

@@ -69,7 +69,7 @@ class Machine:
             Barrier(region, count + index, self._clock(), self._clock())
             for index, region in enumerate(recording.barriers)
         ]
-        self.memory = SharedMemory(recording.regions)
+        self.memory = SharedMemory(recording.regions, recording.fences_to_come)
         self.positions = [0] * count
         self.started = [thread == 0 for thread in range(count)]
         self.landings: list[Landing] = []

@@ -103,4 +103,4 @@ def record(program: ProtocolProgram, problem: Problem) -> Recording:
         raise
     regions, barriers = number_cells(recorder.threads)
     memories = list(recorder.memories.values())
-    return Recording(recorder.threads, regions, barriers, memories)
+    return Recording(recorder.threads, regions, barriers, memories, program.fences_to_come)

@@ -81,7 +81,8 @@ class Activation(ContextDecorator):
         skipped = _skipper(session)
         make_context = _context_maker(session, triton_version)
         self._triton.enter(make_context, skipped, of_environment=of_environment)
-        self._cute.enter(_context_maker(session, cute_version))
+        make_context = _context_maker(session, cute_version)
+        self._cute.enter(make_context, session.hear, of_environment=of_environment)
         return session
 
     def __exit__(self, *exception: object) -> None:

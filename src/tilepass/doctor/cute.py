@@ -23,7 +23,7 @@ _TARGET = Target("cuda", 90)
 _MODULE = """
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    cuda.kernel @nothing() attributes {cute.kernel, gpu.kernel, nvvm.reqntid = array<i32: 32, 1, 1>} {
+    cuda.kernel @nothing() attributes {cute.kernel, gpu.kernel, nvvm.reqntid = array<i32: 32>} {
       cuda.return
     }
   }

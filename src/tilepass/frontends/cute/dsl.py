@@ -1,4 +1,4 @@
-"""The parts of the CuTe DSL that are used: the only module that names them.
+"""The parts of the CuTe DSL that are used (those for source lines are in source_lines).
 
 The DSL is reached through `sys.modules`: what is here is for a program that has imported it.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
+from tilepass.frontends.cute import source_lines
 from tilepass.ir.engine import Module
 
 # The module whose import ends with both DSLs made (`@cute.jit`, `@cute.experimental.jit`).
@@ -92,21 +93,7 @@ def _replacements(lock: RLock) -> Iterator[tuple[Any, str, Any]]:
     for owner, name in entries:
         if name in owner.__dict__:
             yield owner, name, _serialized(owner.__dict__[name], lock)
-    yield dsl, "_set_enable_frame_filtering", _always(dsl._set_enable_frame_filtering)
-
-
-def _always(switch: Callable[[bool], None]) -> Callable[[bool], None]:
-    """A switch that is turned on whatever it is told.
-
-    This one says whether operations are given the source lines that remarks name. Without the
-    option for line tables the compiler strips them again, long after the hook.
-    """
-
-    def turn_on(enable: bool) -> None:
-        del enable
-        switch(True)
-
-    return turn_on
+    yield from source_lines.replacements()
 
 
 def _serialized(method: Any, lock: RLock) -> Any:

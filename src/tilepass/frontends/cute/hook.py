@@ -8,13 +8,16 @@ with CuTe modules; the DSL may be imported before or after that.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.remarks import Remark
 from tilepass.frontends.cute import dsl as cute_dsl
+from tilepass.frontends.cute import library_caches
 from tilepass.frontends.cute.rewriting import rewrite, rewrite_once
 from tilepass.frontends.cute.tracing import MakeContext, MakeTrial, Trace
 from tilepass.frontends.cute.watching import Watched
@@ -25,13 +28,18 @@ from tilepass.ir.engine import Module
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A pipeline in force: its passes for CuTe modules, and the key that stands for them."""
+    """A pipeline in force: its passes for CuTe modules, and the key that stands for them.
+
+    One that comes from the environment is there before the program has compiled anything.
+    """
 
     passes: tuple[Placed, ...]
     observers: tuple[StageObserver, ...]
     key: str
+    hear: Callable[[Remark], None]
     make_context: MakeContext
     make_trial: MakeTrial
+    of_environment: bool = False
 
 
 # Held while levels change and while the DSL traces and compiles.
@@ -40,26 +48,58 @@ _levels: list[Level] = []
 # Modules that the observers of now have been shown: an implicit JIT traces one on every call.
 _shown: set[str] = set()
 _attached: ExitStack | None = None
+_disk_caches_off: ExitStack | None = None
 _waiting: AfterImport | None = None
 
 
 def push(level: Level) -> None:
     """Put a pipeline in force; it replaces the one below."""
     with _lock:
+        before = _current_key()
         _levels.append(level)
         _install()
+        if _current_key() != before and not level.of_environment:
+            _forget_compiled(level)
 
 
 def pop(level: Level) -> None:
     """Take a pipeline out, the latest or another one."""
     with _lock:
+        before = _current_key()
         _levels.remove(level)
         _install()
+        if _current_key() != before:
+            _forget_compiled(level)
+
+
+def key_in_force() -> str:
+    """What tells the pipeline in force from others, its passes' sources included; empty without."""
+    with _lock:
+        return _current_key()
+
+
+def _current_key() -> str:
+    return _levels[-1].key if _levels else ""
+
+
+def _forget_compiled(level: Level) -> None:
+    """Let libraries compile again under the new pipeline."""
+
+    def report(text: str) -> None:
+        level.hear(Remark("missed", "library-caches", text))
+
+    if cute_dsl.is_ready():
+        library_caches.forget_compiled(report)
 
 
 def _install() -> None:
     """Attach to the DSL, now or when it is imported, if the pipeline in force needs that."""
-    global _attached, _waiting
+    global _attached, _disk_caches_off, _waiting
+    if _disk_caches_off is not None:
+        _disk_caches_off.close()
+        _disk_caches_off = None
+    if _current_key():
+        _disk_caches_off = library_caches.disk_caches_off()
     _shown.clear()
     if _waiting is not None:
         _waiting.cancel()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
+from tilepass.core.remarks import Remark
 from tilepass.frontends.cute.places import check_places
 from tilepass.frontends.placed import Placed
 from tilepass.frontends.triton.cache_key import pipeline_key
@@ -43,7 +44,13 @@ class CutePart:
         self._make_trial = make_trial
         self._entered: list[Level | None] = []
 
-    def enter(self, make_context: MakeContext) -> None:
+    def enter(
+        self,
+        make_context: MakeContext,
+        hear: Callable[[Remark], None],
+        *,
+        of_environment: bool,
+    ) -> None:
         """Put the passes in force, where need be when the program imports the DSL."""
         if not (self._passes or self._observers or _HOOK in sys.modules):
             # Nothing to do, and nothing of an outer block to take back.
@@ -52,7 +59,15 @@ class CutePart:
         from tilepass.frontends.cute import hook
 
         key = pipeline_key(self._passes).key
-        level = hook.Level(self._passes, self._observers, key, make_context, self._make_trial)
+        level = hook.Level(
+            self._passes,
+            self._observers,
+            key,
+            hear,
+            make_context,
+            self._make_trial,
+            of_environment,
+        )
         hook.push(level)
         self._entered.append(level)
 

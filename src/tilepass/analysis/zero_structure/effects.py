@@ -55,7 +55,7 @@ HARMLESS = frozenset(
         *("nvvm.griddepcontrol.launch.dependents", "nvvm.griddepcontrol", "nvvm.breakpoint"),
         *("nvvm.mma.sp.sync", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
         *("nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async"),
-        *("nvvm.rcp.approx.ftz.f",),
+        *("nvvm.rcp.approx.ftz.f", "nvvm.fmax", "nvvm.fmin"),
         *("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.fence"),
         *("llvm.unreachable", "llvm.intr.trap", "llvm.intr.expect", "gpu.barrier", "cf.assert"),
         *("llvm.intr.maxnum", "llvm.intr.minnum", "llvm.intr.maximum", "llvm.intr.minimum"),

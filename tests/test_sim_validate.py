@@ -20,8 +20,8 @@ from tilepass.activate import enabled
 from tilepass.cli.main import main
 from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
+from tilepass.sim import compiler
 from tilepass.sim.faults import SimulatorFailure
-from tilepass.sim.table import OPERATIONS
 
 assembly_kernel = cast("Any", validate_kernels).assembly_kernel
 
@@ -125,7 +125,7 @@ def test_a_mistake_of_the_simulator_is_none_of_the_pass(
     def broken(_: object) -> Any:
         return list[Any]()[0]
 
-    monkeypatch.setitem(OPERATIONS, name, broken if early else lambda _: broken)
+    monkeypatch.setitem(compiler.OPERATIONS, name, broken if early else lambda _: broken)
     message = (
         rf"error: {name}: the simulator fails with IndexError: .*\nnote: a mistake of tilepass"
     )

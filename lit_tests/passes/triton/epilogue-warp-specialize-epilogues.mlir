@@ -42,10 +42,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttg.warp_return
   tt.func @residual(%a: !desc, %b: !desc, %tiles: i32, %steps: i32, %c: !desc, %r: !desc) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : !acc
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+    scf.for %tile = %c0 to %tiles step %c64 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
@@ -76,10 +76,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttg.warp_return
   tt.func @in_place(%a: !desc, %b: !desc, %tiles: i32, %steps: i32, %c: !desc) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : !acc
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+    scf.for %tile = %c0 to %tiles step %c64 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
@@ -111,10 +111,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttng.async_tma_copy_local_to_global
   tt.func @two_stores(%a: !desc, %b: !desc, %tiles: i32, %steps: i32, %c: !desc, %e: !desc32) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : !acc
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+    scf.for %tile = %c0 to %tiles step %c64 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
@@ -146,10 +146,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttg.warp_return
   tt.func @through_pointers(%a: !desc, %b: !desc, %tiles: i32, %steps: i32, %p: !pointers, %m: !mask, %bias: tensor<64x!tt.ptr<f32>, #row>) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : !acc
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+    scf.for %tile = %c0 to %tiles step %c64 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
@@ -186,13 +186,13 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttg.warp_return
   tt.func @carried(%a: !desc, %b: !desc, %tiles: i32, %steps: i32, %c: !desc, %offsets: !tt.ptr<i32>) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : !acc
-    %last = scf.for %tile = %c0 to %tiles step %c1 iter_args(%done = %c0) -> (i32) : i32 {
+    %last = scf.for %tile = %c0 to %tiles step %c64 iter_args(%done = %c0) -> (i32) : i32 {
       %entry = tt.addptr %offsets, %tile : !tt.ptr<i32>, i32
       %row = tt.load %entry : !tt.ptr<i32>
-      %d:2 = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero, %depth = %c0) -> (!acc, i32) : i32 {
-        %deeper = arith.addi %depth, %c1 : i32
+      %d:2 = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero, %depth = %c0) -> (!acc, i32) : i32 {
+        %deeper = arith.addi %depth, %c64 : i32
         %x = tt.descriptor_load %a[%row, %depth] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%row, %depth] : !desc -> !operand
@@ -204,7 +204,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %half = arith.truncf %d#0 : !acc to !half
       %out = ttg.convert_layout %half : !half -> !operand
       tt.descriptor_store %c[%done, %c0], %out : !desc, !operand
-      %more = arith.addi %done, %c1 : i32
+      %more = arith.addi %done, %c64 : i32
       scf.yield %more : i32
     }
     tt.return
@@ -217,14 +217,14 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK-NOT:     tt.make_tensor_descriptor
   tt.func @made_here(%pa: !tt.ptr<bf16>, %pb: !tt.ptr<bf16>, %pc: !tt.ptr<bf16>, %tiles: i32, %steps: i32, %stride: i64) {
     %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
     %one = arith.constant 1 : i64
     %zero = arith.constant dense<0.0> : !acc
     %a = tt.make_tensor_descriptor %pa, [%tiles, %steps], [%stride, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
     %b = tt.make_tensor_descriptor %pb, [%tiles, %steps], [%stride, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
     %c = tt.make_tensor_descriptor %pc, [%tiles, %steps], [%stride, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+    scf.for %tile = %c0 to %tiles step %c64 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
         %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand

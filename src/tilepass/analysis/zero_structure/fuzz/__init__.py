@@ -1,0 +1,1 @@
+"""Random kernels and a concrete interpreter, to test the analysis against."""

@@ -226,7 +226,7 @@ def test_the_cache_key_covers_every_file_of_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass may be a folder: with another text in any of its files it is another pass."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     hashes: list[str] = []
     for name, helper in {"pass_one": "", "pass_two": "", "pass_three": "# edited"}.items():
         (tmp_path / name).mkdir()

@@ -26,6 +26,7 @@ CASES = [
         ("none", 4, 2),
         ("bias", 2, 2),
         ("residual", 2, 1),
+        ("in-place", 2, 2),
         ("two-stores", 2, 2),
         ("pointers", 2, 1),
     )

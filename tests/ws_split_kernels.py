@@ -48,6 +48,8 @@ _STORE = """
   %flat = ttg.convert_layout %out : tensor<[m]x[n]xbf16, #mma> -> tensor<[m]x[n]xbf16, #tile>
   tt.descriptor_store %c_desc[%row, %column], %flat : [c], tensor<[m]x[n]xbf16, #tile>"""
 
+_IN_PLACE = _RESIDUAL.replace("%r_desc", "%c_desc") + _STORE
+
 _TWO_STORES = (
     """
   %pre = arith.truncf %acc : tensor<[m]x[n]xf32, #mma> to tensor<[m]x[n]xbf16, #mma>
@@ -86,6 +88,7 @@ EPILOGUES = {
     "none": _NONE + _STORE,
     "bias": _BIAS + _STORE,
     "residual": _RESIDUAL + _STORE,
+    "in-place": _IN_PLACE,
     "two-stores": _TWO_STORES,
     "pointers": _POINTERS,
 }

@@ -11,7 +11,6 @@ from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import TensorType
 from tilepass.ir.loops import defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
@@ -29,7 +28,11 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     is_spread,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
-from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone, layouts_for
+from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
+    TileClone,
+    layouts_for,
+    shifted,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
 
@@ -90,7 +93,7 @@ def pieces_of(
         if isinstance(found, Refusal):
             return found
         layouts.append(found)
-    boxes = boxes_of(nest, source, windows[0])
+    boxes = boxes_of(source, windows[0])
     if isinstance(boxes, Refusal):
         return boxes
     return Pieces(nest, source, windows, tuple(layouts), boxes)
@@ -120,7 +123,7 @@ class PieceRun:
 
     def __init__(self, pieces: Pieces, buffers: PieceBuffers, tile: Tile) -> None:
         self._nest, self._source, self._buffers = pieces.nest, pieces.source, buffers
-        self._builder, self._clones = tile.builder, tile.clones
+        self._builder = tile.builder
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
         self._parts = [
@@ -191,8 +194,7 @@ class PieceRun:
         buffer = builder.slot(self._buffers.staging[index], self._staged)
         builder.local_store(part.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
-        start = part.window.start(needed.axes)
-        coordinates = shifted(store.coordinates, start, self._clones, builder)
+        coordinates = part.coordinates(store.coordinates, needed.axes, builder)
         builder.tma_store(store.descriptor, coordinates, buffer)
 
 
@@ -213,8 +215,8 @@ def build_piece_loads(
             builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
             full = builder.slot(ring.full, cursor.slot)
             builder.expect_bytes(full, bytes_of(pieces.load_blocks[index]))
-            start = window.start(needed.axes)
-            coordinates = shifted(load.coordinates, start, tile.clones, builder)
+            tile_at = tile.clones.of(load.coordinates)
+            coordinates = shifted(tile_at, window.start(needed.axes), builder)
             buffer = builder.slot(ring.buffers[0], cursor.slot)
             builder.tma_load(load.descriptor, coordinates, full, buffer)
             after[index] = cursor.next(builder, ring.slots)
@@ -228,19 +230,6 @@ def next_slot(builder: AsyncBuilder, slot: ir.Value, slots: int) -> ir.Value:
     after = builder.integer("addi", slot, builder.constant(1))
     wraps = builder.compare("eq", after, builder.constant(slots))
     return builder.select(wraps, builder.constant(0), after)
-
-
-def shifted(
-    coordinates: Sequence[ir.Value],
-    start: Sequence[int],
-    clones: Clones,
-    builder: AsyncBuilder,
-) -> list[ir.Value]:
-    """The coordinates of what begins `start` elements after these."""
-    return [
-        builder.integer("addi", clones[value], builder.constant(each)) if each else clones[value]
-        for value, each in zip(coordinates, start, strict=True)
-    ]
 
 
 def _read_as(load: Operation) -> ir.Value:

@@ -21,12 +21,12 @@ arrival, and neither can be ahead by more than one: the parity is unambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.effects import Effect, effects_of, is_pure
+from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
@@ -47,10 +47,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
     PieceBuffers,
     PieceRun,
-    Pieces,
     allocate_pieces,
     build_piece_loads,
-    pieces_of,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.producer import (
     Rings,
@@ -67,74 +65,29 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, stage_counts
 from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
+from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_parts import (
+    CONSUMERS,
+    Half,
+    Slices,
+    foreign_obstacle,
+    halves_of,
+    has_tensors,
+    scalar_roots,
+    scalars_of,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     ACCUMULATOR,
-    Needed,
-    TileSlice,
-    initial_slice_of,
-    slice_of,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import retype
-from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone, layouts_for
+from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
-    WGMMA_ROWS,
     WGMMA_WARPS,
-    Layouts,
-    Window,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 
 NAME: SchemeName = "split-consumer"
-CONSUMERS = 2
 SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
 _LANES = 32
-_M, _N = 0, 1
-
-
-@dataclass(frozen=True)
-class Half:
-    """What one consumer computes. `initial` is the slice of the accumulator's first value."""
-
-    window: Window
-    layouts: Layouts
-    initial: TileSlice
-    pieces: Pieces
-
-
-@dataclass(frozen=True)
-class Slices:
-    """What a consumer computes with tensors beside the dots: the accumulator's first value, the
-    epilogue."""
-
-    initial: TileSlice
-    epilogue: TileSlice
-
-    @classmethod
-    def of(cls, nest: PersistentNest) -> Slices | Refusal:
-        """Both, or what cannot be computed for a part of the tile."""
-        initial, epilogue = initial_slice_of(nest), slice_of(nest)
-        if isinstance(initial, Refusal):
-            return initial
-        return epilogue if isinstance(epilogue, Refusal) else cls(initial, epilogue)
-
-
-def halves_of(
-    nest: PersistentNest, slices: Slices, subtiles: Subtiles
-) -> tuple[Half, Half] | Refusal:
-    """Both consumers' parts, or why the tile cannot be shared out."""
-    axis = _axis_of(nest)
-    if isinstance(axis, Refusal):
-        return axis
-    found: list[Half] = []
-    for window in Window.whole(nest.tile[:2]).split(axis, CONSUMERS):
-        layouts = layouts_for(slices.initial, window, WGMMA_WARPS, nest.dot)
-        if isinstance(layouts, Refusal):
-            return layouts
-        pieces = pieces_of(nest, slices.epilogue, window, subtiles, WGMMA_WARPS)
-        if isinstance(pieces, Refusal):
-            return pieces
-        found.append(Half(window, layouts, slices.initial, pieces))
-    return found[0], found[1]
 
 
 @dataclass(frozen=True)
@@ -160,11 +113,9 @@ def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
         return halves
     m, n = halves[0].window.size
     registers = requested_registers(machine.limits, WGMMA_WARPS, _warps(nest))
-    return (
-        registers_obstacle(nest, m * n // (_LANES * WGMMA_WARPS), registers[0])
-        or _foreign_tensors(nest, halves[0])
-        or _foreign_scalars(nest, halves[0])
-    )
+    return registers_obstacle(
+        nest, m * n // (_LANES * WGMMA_WARPS), registers[0]
+    ) or foreign_obstacle(nest, halves[0])
 
 
 def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
@@ -304,7 +255,7 @@ class _Consumer:
         accumulator, operands = build_share(nest, self.operands, tile, operands, share)
         # A tile's coordinates are divisions: behind the main loop they are computed while the other
         # consumer has the turn, in front of it the first dot would come after them.
-        every = self._scalars([*self._main_loop_roots(), *_scalar_roots(nest, self.half)])
+        every = self._scalars([*self._main_loop_roots(), *scalar_roots(nest, self.half)])
         self._copy(every - first, tile)
         if self.turns is not None:
             builder.wait_barrier(self._turn(builder, self.index), turn)
@@ -316,7 +267,7 @@ class _Consumer:
     def _main_loop_roots(self) -> list[ir.Value]:
         """The scalars that the main loop needs."""
         inner = self.nest.inner
-        initial = _scalars_of(self.half.initial.needed)
+        initial = scalars_of(self.half.initial.needed)
         return [inner.lower_bound, inner.upper_bound, inner.step, *initial]
 
     def _scalars(self, roots: Sequence[ir.Value]) -> set[Operation]:
@@ -353,76 +304,11 @@ class _Consumer:
         return builder.slot(self.turns, builder.constant(index))
 
 
-def _axis_of(nest: PersistentNest) -> int | Refusal:
-    """The axis along which the tile is cut: M where both halves fill wgmma instructions."""
-    m, n, _ = nest.tile
-    if m >= CONSUMERS * WGMMA_ROWS:
-        return _M
-    if m == WGMMA_ROWS and n >= CONSUMERS * _FEWEST_COLUMNS:
-        return _N
-    return Refusal(nest.dot, f"a tile of {m}x{n} cannot be shared out to two consumers")
-
-
-# The narrowest wgmma (PTX ISA, wgmma.mma_async).
-_FEWEST_COLUMNS = 8
-
-
-def _scalar_roots(nest: PersistentNest, half: Half) -> list[ir.Value]:
-    """The scalars that a consumer's tensors and stores need."""
-    pieces = [each for each in half.pieces.source.needed if not nest.is_tile_load(each.operation)]
-    return _scalars_of([*half.initial.needed, *pieces])
-
-
-def _scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
-    """The operands that are no tensors."""
-    operands = [operand for each in needed for operand in each.operation.operands]
-    return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
-
-
-def _foreign_scalars(nest: PersistentNest, half: Half) -> Refusal | None:
-    """Scalars must not come from tensors: a part of a tile has another sum or maximum."""
-    coordinates = [value for load in nest.tile_loads for value in load.coordinates]
-    for each in tile_slice(nest, [*_scalar_roots(nest, half), *coordinates]):
-        if each == nest.inner.operation:
-            continue
-        if any(ir.RankedTensorType.isinstance(operand.type) for operand in each.operands):
-            return Refusal(
-                each, f"{each.name} makes a scalar of the tile, of which there are parts"
-            )
-    return None
-
-
-def _foreign_tensors(nest: PersistentNest, half: Half) -> Refusal | None:
-    """Outside the slices nothing may have effects or tensors of the old number of warps."""
-    known = {each.operation for each in (*half.initial.needed, *half.pieces.source.needed)}
-    for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
-        if each in known or not _has_tensors(each):
-            continue
-        if each in nest.prelude and not is_pure(each):
-            return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
-        if effects_of(each) & ~Effect.READ:
-            return Refusal(each, f"{each.name} stores nothing that comes from the dot")
-    return _loads_what_it_stores(nest, half)
-
-
-def _loads_what_it_stores(nest: PersistentNest, half: Half) -> Refusal | None:
-    for needed in (*half.initial.needed, *half.pieces.source.needed):
-        operation = needed.operation
-        if operation.name == "tt.descriptor_load" and not nest.is_tile_load(operation):
-            return Refusal(operation, "the epilogue loads what the tile loop stores")
-    return None
-
-
-def _has_tensors(operation: Operation) -> bool:
-    values = [*operation.operands, *operation.results]
-    return any(ir.RankedTensorType.isinstance(value.type) for value in values)
-
-
 def _erase_unused(operations: Sequence[Operation]) -> None:
     """Erase tensors that nothing uses any more: their layouts are for other numbers of warps."""
     for each in reversed(operations):
         used = any(True for result in each.results for _ in result.uses)
-        if _has_tensors(each) and is_pure(each) and not used:
+        if has_tensors(each) and is_pure(each) and not used:
             each.erase()
 
 

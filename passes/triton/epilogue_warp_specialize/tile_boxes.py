@@ -13,11 +13,7 @@ from tilepass.ir.build import set_attribute
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import TensorDescType, parse_type
 from tilepass.ir.loops import defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import (
-    PersistentNest,
-    Refusal,
-    element_bits,
-)
+from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal, element_bits
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import TileSlice
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
     LayoutError,
@@ -32,7 +28,7 @@ Boxes = Mapping[ir.Value, TensorDescType]
 _ROW_BYTES = 16
 
 
-def boxes_of(nest: PersistentNest, source: TileSlice, window: Window) -> Boxes | Refusal:
+def boxes_of(source: TileSlice, window: Window) -> Boxes | Refusal:
     """The types with which the epilogue's descriptors move one window, or why they cannot."""
     found: dict[ir.Value, TensorDescType] = {}
     for needed in source.needed:
@@ -48,11 +44,10 @@ def boxes_of(nest: PersistentNest, source: TileSlice, window: Window) -> Boxes |
         if found.setdefault(descriptor, after) != after:
             return Refusal(needed.operation, "a descriptor has boxes of several shapes")
         if after.block.shape != before.block.shape:
-            refusal = _too_narrow(needed.operation, after) or _used_elsewhere(
-                nest, needed.operation
-            )
-            if refusal is not None:
-                return refusal
+            wrong = _too_narrow(needed.operation, after)
+            wrong = wrong or _used_elsewhere(source, needed.operation)
+            if wrong is not None:
+                return wrong
     return found
 
 
@@ -73,11 +68,10 @@ def _too_narrow(operation: Operation, after: TensorDescType) -> Refusal | None:
     return Refusal(operation, f"a row of {row} bytes is too short for TMA")
 
 
-def _used_elsewhere(nest: PersistentNest, operation: Operation) -> Refusal | None:
+def _used_elsewhere(source: TileSlice, operation: Operation) -> Refusal | None:
     """Every use must be one that the epilogue's rewrite changes."""
     descriptor = operation.operands[0]
-    moving = {load.operation for load in nest.tile_loads}
-    moving |= {store.operation for store in nest.tma_stores}
+    moving = {needed.operation for needed in source.needed}
     for use in descriptor.uses:
         if use.owner.operation not in moving:
             return Refusal(
@@ -85,7 +79,7 @@ def _used_elsewhere(nest: PersistentNest, operation: Operation) -> Refusal | Non
                 "the descriptor of a store or tile load is used otherwise too: it cannot move "
                 "parts of a tile",
             )
-    source = defining_operation(descriptor)
-    if source is not None and source.name != "tt.make_tensor_descriptor":
-        return Refusal(source, f"a descriptor that comes from {source.name}")
+    maker = defining_operation(descriptor)
+    if maker is not None and maker.name != "tt.make_tensor_descriptor":
+        return Refusal(maker, f"a descriptor that comes from {maker.name} keeps its box")
     return None

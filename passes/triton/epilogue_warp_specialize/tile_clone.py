@@ -83,9 +83,21 @@ class TileClone:
         self._set_operands(copy, needed)
         if operation.name == "tt.make_range":
             self._shift_range(copy, needed.axes)
+        elif operation.name == "tt.descriptor_load":
+            coordinates = self.coordinates(
+                operation.operands[1:], needed.axes, Builder.before(copy)
+            )
+            for index, value in enumerate(coordinates, start=1):
+                copy.operands[index] = value
         elif operation.name == "arith.constant":
             _retype_constant(copy, types[0])
         self.bind(needed, list(copy.results))
+
+    def coordinates(
+        self, values: Sequence[ir.Value], axes: Axes, builder: Builder
+    ) -> list[ir.Value]:
+        """Where the window begins in an array in which the tile begins at these coordinates."""
+        return shifted([self._scalars(each) for each in values], self.window.start(axes), builder)
 
     def _spread(self, needed: Needed, builder: Builder) -> ir.Value:
         view = parse_type(needed.operation.results[0].type)
@@ -137,6 +149,16 @@ class TileClone:
         first = ir.IntegerAttr(copy.attributes["start"]).value + self.window.offset[axis]
         set_attribute(copy, "start", f"{first} : i32")
         set_attribute(copy, "end", f"{first + self.window.size[axis]} : i32")
+
+
+def shifted(
+    coordinates: Sequence[ir.Value], start: Sequence[int], builder: Builder
+) -> list[ir.Value]:
+    """The coordinates of what begins `start` elements after these."""
+    return [
+        builder.integer("addi", value, builder.constant(each)) if each else value
+        for value, each in zip(coordinates, start, strict=True)
+    ]
 
 
 def _retype_constant(copy: Operation, type_: ir.Type) -> None:

@@ -1,0 +1,174 @@
+"""What each of two consumers computes, and what cannot be shared out to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tilepass.analysis.memory_order import root_of
+from tilepass.ir.effects import Effect, effects_of, is_pure
+from tilepass.ir.engine import Operation, ir, plain
+from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.options import Subtiles
+from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces, pieces_of
+from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    Needed,
+    TileSlice,
+    initial_slice_of,
+    slice_of,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import layouts_for
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
+    WGMMA_ROWS,
+    WGMMA_WARPS,
+    Layouts,
+    Window,
+)
+
+CONSUMERS = 2
+_LOADS = ("tt.load", "tt.descriptor_load")
+_M, _N = 0, 1
+# The narrowest wgmma (PTX ISA, wgmma.mma_async).
+_FEWEST_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class Half:
+    """What one consumer computes. `initial` is the slice of the accumulator's first value."""
+
+    window: Window
+    layouts: Layouts
+    initial: TileSlice
+    pieces: Pieces
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What a consumer computes with tensors beside the dots: the accumulator's first value, the
+    epilogue."""
+
+    initial: TileSlice
+    epilogue: TileSlice
+
+    @classmethod
+    def of(cls, nest: PersistentNest) -> Slices | Refusal:
+        """Both, or what cannot be computed for a part of the tile."""
+        initial, epilogue = initial_slice_of(nest), slice_of(nest)
+        if isinstance(initial, Refusal):
+            return initial
+        return epilogue if isinstance(epilogue, Refusal) else cls(initial, epilogue)
+
+
+def halves_of(
+    nest: PersistentNest, slices: Slices, subtiles: Subtiles
+) -> tuple[Half, Half] | Refusal:
+    """Both consumers' parts, or why the tile cannot be shared out."""
+    axis = _axis_of(nest)
+    if isinstance(axis, Refusal):
+        return axis
+    found: list[Half] = []
+    for window in Window.whole(nest.tile[:2]).split(axis, CONSUMERS):
+        layouts = layouts_for(slices.initial, window, WGMMA_WARPS, nest.dot)
+        if isinstance(layouts, Refusal):
+            return layouts
+        pieces = pieces_of(nest, slices.epilogue, window, subtiles, WGMMA_WARPS)
+        if isinstance(pieces, Refusal):
+            return pieces
+        found.append(Half(window, layouts, slices.initial, pieces))
+    return found[0], found[1]
+
+
+def foreign_obstacle(nest: PersistentNest, half: Half) -> Refusal | None:
+    """What of a nest, beside the dots and what its stores need, does not suit two consumers."""
+    return _foreign_functions(nest) or _foreign_tensors(nest, half) or _foreign_scalars(nest, half)
+
+
+def _axis_of(nest: PersistentNest) -> int | Refusal:
+    """The axis along which the tile is cut: M where both halves fill wgmma instructions."""
+    m, n, _ = nest.tile
+    if m >= CONSUMERS * WGMMA_ROWS:
+        return _M
+    if m == WGMMA_ROWS and n >= CONSUMERS * _FEWEST_COLUMNS:
+        return _N
+    return Refusal(nest.dot, f"a tile of {m}x{n} cannot be shared out to two consumers")
+
+
+def scalar_roots(nest: PersistentNest, half: Half) -> list[ir.Value]:
+    """The scalars that a consumer's tensors and stores need."""
+    pieces = [each for each in half.pieces.source.needed if not nest.is_tile_load(each.operation)]
+    return scalars_of([*half.initial.needed, *pieces])
+
+
+def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
+    """The operands that are no tensors."""
+    operands = [operand for each in needed for operand in each.operation.operands]
+    return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+
+
+def _foreign_functions(nest: PersistentNest) -> Refusal | None:
+    """The number of warps of a module is that of all its functions."""
+    module = nest.function.parent
+    assert module is not None
+    functions = [each for each in module.regions[0].blocks[0] if each.operation.name == "tt.func"]
+    if nest.num_warps == WGMMA_WARPS or len(functions) == 1:
+        return None
+    return Refusal(
+        nest.outer.operation,
+        f"num_warps becomes {WGMMA_WARPS}, and the module holds other functions",
+    )
+
+
+def _foreign_scalars(nest: PersistentNest, half: Half) -> Refusal | None:
+    """Scalars must not come from tensors: a part of a tile has another sum or maximum."""
+    coordinates = [value for load in nest.tile_loads for value in load.coordinates]
+    for each in tile_slice(nest, [*scalar_roots(nest, half), *coordinates]):
+        if each == nest.inner.operation:
+            continue
+        if any(ir.RankedTensorType.isinstance(operand.type) for operand in each.operands):
+            return Refusal(
+                each, f"{each.name} makes a scalar of the tile, of which there are parts"
+            )
+    return None
+
+
+def _foreign_tensors(nest: PersistentNest, half: Half) -> Refusal | None:
+    """Outside the slices nothing may have effects or tensors of the old number of warps."""
+    known = {each.operation for each in (*half.initial.needed, *half.pieces.source.needed)}
+    for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
+        if each in known or not has_tensors(each):
+            continue
+        if each in nest.prelude and not is_pure(each):
+            return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
+        if effects_of(each) & ~Effect.READ:
+            return Refusal(each, f"{each.name} stores nothing that comes from the dot")
+    return _loads_what_it_stores(nest, half)
+
+
+def _loads_what_it_stores(nest: PersistentNest, half: Half) -> Refusal | None:
+    """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
+    for the rest of the tile."""
+    stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
+    written = {root_of(each.operands[0]) for each in stores}
+    places = [_place(each) for each in stores]
+    for needed in half.pieces.source.needed:
+        load = needed.operation
+        if load.name not in _LOADS or nest.is_tile_load(load) or _place(load) in places:
+            continue
+        root = root_of(load.operands[0])
+        if root is None or root in written or None in written:
+            return Refusal(load, "the epilogue loads what the tile loop stores, from another place")
+    return None
+
+
+def _place(operation: Operation) -> tuple[ir.Value, ...]:
+    """What tells where a load or store is: pointers, or a descriptor and coordinates."""
+    operands = [plain(each) for each in operation.operands]
+    if operation.name == "tt.descriptor_store":
+        return operands[0], *operands[2:]
+    return tuple(operands) if operation.name == "tt.descriptor_load" else (operands[0],)
+
+
+def has_tensors(operation: Operation) -> bool:
+    values = [*operation.operands, *operation.results]
+    return any(ir.RankedTensorType.isinstance(value.type) for value in values)

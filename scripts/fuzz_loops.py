@@ -20,7 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from tilepass.core.errors import TilepassError
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.sim.loop_fuzz import Failure, Report, fuzz, lit_test, minimize
+from tilepass.fuzz.loop_fuzz import Failure, Report, fuzz, lit_test, minimize
 
 _CHUNK = 250
 

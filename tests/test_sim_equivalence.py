@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tilepass.core.errors import OptionError
-from tilepass.sim.equivalence import NotEquivalentError, assert_equivalent
+from tilepass.core.errors import OptionError, TilepassError
+from tilepass.sim.equivalence import NotEquivalentError, assert_equivalent, cases, execute
 from tilepass.sim.faults import OutOfBounds
 from tilepass.sim.inputs import Shapes, parse_shapes
+from tilepass.testing import program_of
 
 ADD = """
 tt.func public @add(%x_ptr: !tt.ptr<f32> loc("x_ptr"), %y_ptr: !tt.ptr<f32> loc("y_ptr"),
@@ -37,9 +41,14 @@ SHIFTED = ADD.replace("arith.cmpi slt", "arith.cmpi sle")
 UNMASKED = ADD.replace("tt.load %x_at, %mask", "tt.load %x_at")
 
 
+def equivalent(before: str, after: str, **options: Any) -> None:
+    """Compare two texts."""
+    assert_equivalent(program_of(before), program_of(after), **options)
+
+
 def test_equal_kernels_pass() -> None:
-    assert_equivalent(ADD, ADD)
-    assert_equivalent(ADD, DOUBLE, shapes=["64", "100", "64,n=1"])
+    equivalent(ADD, ADD)
+    equivalent(ADD, DOUBLE, shapes=["64", "100", "64,n=1"])
 
 
 def test_a_difference_is_named_with_its_inputs() -> None:
@@ -48,28 +57,28 @@ def test_a_difference_is_named_with_its_inputs() -> None:
         r"\nnote: with shapes 100, seed 0, grid 2,1,1"
     )
     with pytest.raises(NotEquivalentError, match=message):
-        assert_equivalent(ADD, SHIFTED, shapes=["100"])
+        equivalent(ADD, SHIFTED, shapes=["100"])
 
 
 def test_sizes_decide_what_is_found() -> None:
     """With full tiles the wrong mask does not show."""
-    assert_equivalent(ADD, SHIFTED, shapes=["64,n=128"])
+    equivalent(ADD, SHIFTED, shapes=["64,n=128"])
 
 
 def test_the_kernel_that_faults_is_named() -> None:
     with pytest.raises(OutOfBounds, match="in the second kernel, with shapes 64,x_ptr=100"):
-        assert_equivalent(ADD, UNMASKED, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
+        equivalent(ADD, UNMASKED, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
     with pytest.raises(OutOfBounds) as caught:
-        assert_equivalent(UNMASKED, ADD, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
+        equivalent(UNMASKED, ADD, shapes=["64,x_ptr=100,y_ptr=100,n=100"])
     assert "second" not in str(caught.value)
 
 
 def test_tolerance_is_relative_to_the_largest() -> None:
     almost = ADD.replace("%two = arith.addf %x, %x", "%f = arith.constant dense<2.001> : "
                          "tensor<64xf32>\n  %two = arith.mulf %x, %f")  # fmt: skip
-    assert_equivalent(ADD, almost, tolerance=0.002)
+    equivalent(ADD, almost, tolerance=0.002)
     with pytest.raises(NotEquivalentError):
-        assert_equivalent(ADD, almost, tolerance=0.0001)
+        equivalent(ADD, almost, tolerance=0.0001)
 
 
 def test_shapes_are_parsed_and_printed() -> None:
@@ -86,16 +95,22 @@ def test_wrong_shapes_are_named(text: str) -> None:
 
 def test_unknown_and_unfit_parameters_are_named() -> None:
     with pytest.raises(OptionError, match=r"no parameter 'm'.*parameters: x_ptr, y_ptr, n"):
-        assert_equivalent(ADD, ADD, shapes=["64,m=3"])
+        equivalent(ADD, ADD, shapes=["64,m=3"])
     with pytest.raises(OptionError, match="parameter n is a number"):
-        assert_equivalent(ADD, ADD, shapes=["64,n=3x3"])
+        equivalent(ADD, ADD, shapes=["64,n=3x3"])
     with pytest.raises(OptionError, match="parameter x_ptr is an array"):
-        assert_equivalent(ADD, ADD, shapes=["64,x_ptr=0.5"])
+        equivalent(ADD, ADD, shapes=["64,x_ptr=0.5"])
+
+
+def test_a_kernel_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.mlir"
+    file.write_text(ADD + DOUBLE.replace("@add", "@double"))
+    assert_equivalent(program_of(file, "add"), program_of(file, "double"))
+    with pytest.raises(TilepassError, match=r"2 public functions \(add, double\): name the one"):
+        program_of(file)
 
 
 def test_inputs_depend_on_the_seed_alone() -> None:
-    from tilepass.sim.equivalence import cases, execute, program_of
-
     program = program_of(ADD)
     one, again, other = (
         execute(program, list(cases(program, ["64"], seed + 1, None))[seed]) for seed in (0, 0, 1)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.sim.loop_fuzz import Checker, Failure, cases, fuzz, lit_test, minimize
-from tilepass.sim.loop_generator import random_nest
-from tilepass.sim.loop_shrinker import smaller
+from tilepass.fuzz.loop_fuzz import Checker, Failure, cases, fuzz, lit_test, minimize
+from tilepass.fuzz.loop_generator import random_nest
+from tilepass.fuzz.loop_shrinker import smaller
 
 WITHOUT_GUARD = 120
 

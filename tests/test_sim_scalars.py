@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tilepass.sim.arguments import Uninitialized
-from tilepass.sim.equivalence import program_of
 from tilepass.sim.faults import (
     ArgumentError,
     AssertionFailed,
@@ -20,6 +19,7 @@ from tilepass.sim.faults import (
     UnsupportedOperationsError,
 )
 from tilepass.sim.values import run
+from tilepass.testing import program_of
 
 BINARY = """
 tt.func @kernel(%out: !tt.ptr<{kind}>, %a: {kind}, %b: {kind}) {{

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.sim.arguments import HostDescriptor
-from tilepass.sim.equivalence import program_of
 from tilepass.sim.faults import OutOfBounds, UndefinedBehaviour, UnsupportedOperationsError
 from tilepass.sim.values import run
+from tilepass.testing import program_of
 
 Array = NDArray[Any]
 FLAT = triton_version().version >= (3, 8)

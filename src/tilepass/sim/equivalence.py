@@ -2,14 +2,13 @@
 
     assert_equivalent(before, after, shapes=["64", "64,K=100"])
 
-The top of `sim`: here, and nowhere below, Triton's parser is used to read IR.
+Kernels are modules of the engine; `tilepass.testing.program_of` reads them from text and files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from tilepass.sim.inputs import Shapes, make_arguments, parse_shapes
 from tilepass.sim.parameter_groups import grouped
 from tilepass.sim.values import STEP_LIMIT, run
 
-Kernel = str | Path | engine.Module | Program
-"""MLIR text, a file of it, a module of the engine, or a compiled program."""
+Kernel = engine.Module | Program
+"""A module, or one that is compiled for the simulator."""
 
 DEFAULT_SHAPES = ("64", "100")
 DEFAULT_SEEDS = 3
@@ -65,22 +64,13 @@ def assert_equivalent(
     any other). Raises NotEquivalentError; Fault where one of the two does something undefined;
     UnsupportedOperationsError.
     """
-    one, other = program_of(before, kernel), program_of(after, kernel)
+    one, other = _program(before, kernel), _program(after, kernel)
     for case in cases(one, shapes, seeds, grid):
         compare(one, other, case, tolerance, step_limit)
 
 
-def program_of(source: Kernel, kernel: str | None = None) -> Program:
-    """A kernel, compiled for the simulator. Raises ParseError, UnsupportedOperationsError."""
-    if isinstance(source, Program):
-        return source
-    if isinstance(source, engine.Module):
-        return Program(source, kernel)
-    from tilepass.frontends.triton import bridge
-
-    name = str(source) if isinstance(source, Path) else "<text>"
-    text = source.read_text() if isinstance(source, Path) else source
-    return Program(bridge.to_engine(bridge.load(text, name)), kernel)
+def _program(source: Kernel, kernel: str | None) -> Program:
+    return source if isinstance(source, Program) else Program(source, kernel)
 
 
 def cases(

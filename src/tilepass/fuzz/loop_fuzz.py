@@ -22,15 +22,15 @@ from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
+from tilepass.fuzz.loop_generator import random_nest
+from tilepass.fuzz.loop_nests import ELEMENTS, Nest
+from tilepass.fuzz.loop_shrinker import smaller
 from tilepass.ir import engine
 from tilepass.ir.loops import loops_in
 from tilepass.sim.compiler import Program
 from tilepass.sim.effects import Effects
 from tilepass.sim.elements import Element
 from tilepass.sim.faults import Fault
-from tilepass.sim.loop_generator import random_nest
-from tilepass.sim.loop_nests import ELEMENTS, Nest
-from tilepass.sim.loop_shrinker import smaller
 from tilepass.sim.memory import GlobalMemory
 from tilepass.sim.values import run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tilepass.sim.loop_nests import (
+from tilepass.fuzz.loop_nests import (
     BINARY,
     COMPARE,
     Access,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ws_split_kernels import EPILOGUES, Nest, specialized
+from tests.protocol_support import module_of
+from tests.ws_split_kernels import EPILOGUES, Nest, run_pass, specialized
 from tilepass.core.errors import PassFailure
 from tilepass.ir import engine
 from tilepass.sim.equivalence import assert_equivalent
@@ -113,3 +114,40 @@ def _is_reported(module: engine.Module, problems: list[Problem]) -> bool:
 def test_refusals(nest: Nest, options: str, reason: str) -> None:
     with pytest.raises(PassFailure, match=reason):
         specialized(nest, options)
+
+
+@pytest.mark.parametrize(
+    ("nest", "old", "new", "reason"),
+    [
+        (
+            Nest("in-place"),
+            "tt.descriptor_load %c_desc[%row, %column]",
+            "tt.descriptor_load %c_desc[%row, %c0]",
+            "loads what the tile loop stores, from another place",
+        ),
+        (
+            Nest("residual"),
+            "tt.descriptor_load %r_desc",
+            "tt.descriptor_load %a_desc",
+            "the descriptor of a store or tile load is used otherwise too",
+        ),
+        (
+            Nest(m=128, n=128),
+            "arith.truncf %sum",
+            "arith.truncf %one",
+            "what is stored has nothing to do with the dot's result",
+        ),
+        (
+            Nest(),
+            "tt.func public @matmul",
+            "tt.func @other() { tt.return }\ntt.func public @matmul",
+            "num_warps becomes 4, and the module holds other functions",
+        ),
+    ],
+    ids=("another-place", "operand", "unrelated", "functions"),
+)
+def test_refused_kernels(nest: Nest, old: str, new: str, reason: str) -> None:
+    text = nest.text()
+    assert old in text
+    with pytest.raises(PassFailure, match=reason):
+        run_pass(module_of(text.replace(old, new)), f"epilogue-warp-specialize{{{SPLIT}}}")

@@ -30,6 +30,8 @@ HEAD = 128
 """Elements of a key and of a value."""
 THREADS = HEAD // 16 * 32
 """A warp for each 16 rows of the state."""
+STAGES = 2
+"""Chunks in shared memory: one that is worked on, one that is loaded."""
 
 
 class GdnPrefill:
@@ -102,12 +104,13 @@ class GdnPrefill:
         smem = cutlass.memory.SmemAllocator()
         rows = tiles.padded_rows(CHUNK, HEAD)
         square = tiles.padded_rows(CHUNK, CHUNK)
-        s_q, s_k, s_v, s_o = [smem.allocate_tensor(dtype, rows, 128) for _ in range(4)]
+        staged = tiles.in_stages(rows, STAGES)
+        q_stages, k_stages, v_stages = [smem.allocate_tensor(dtype, staged, 128) for _ in range(3)]
+        s_o = smem.allocate_tensor(dtype, rows, 128)
         s_p, s_t = [smem.allocate_tensor(dtype, square, 128) for _ in range(2)]
         s_d = smem.allocate_tensor(dtype, chunks.diagonal_block_layout(), 128)
-        s_gate, s_beta = [
-            smem.allocate_tensor(cutlass.Float32, cute.make_layout(CHUNK), 16) for _ in range(2)
-        ]
+        gate_layout = tiles.in_stages(cute.make_layout(CHUNK), STAGES)
+        gates, betas = [smem.allocate_tensor(cutlass.Float32, gate_layout, 16) for _ in range(2)]
 
         state = tiles.zeros(mma, HEAD, HEAD)
         if cutlass.const_expr(initial is not None):
@@ -115,23 +118,17 @@ class GdnPrefill:
             cute.autovec_copy(part, state)
         place = tiles.coordinates(mma, thread, HEAD, CHUNK)
 
+        sources = (q, k, v, alpha, beta)
+        buffers = (q_stages, k_stages, v_stages, gates, betas)
+        _start_loading(load, thread, sources, buffers, head, first, length, 0)
         for chunk in cutlass.range(cute.ceil_div(length, CHUNK)):
-            token = first + chunk * CHUNK
-            valid = cutlass.min(length - chunk * CHUNK, CHUNK)
-            for source, tile in ((q, s_q), (k, s_k), (v, s_v)):
-                tiles.load_rows(load, thread, _chunk_of(source, token, head), tile, valid)
-            cute.arch.cp_async_commit_group()
-            if thread < 32:
-                chunks.load_gates(
-                    thread,
-                    cute.domain_offset((token,), alpha[None, head]),
-                    cute.domain_offset((token,), beta[None, head]),
-                    s_gate,
-                    s_beta,
-                    valid,
-                )
+            # The chunk's copies have arrived, and nobody reads the stage of the one before.
             cute.arch.cp_async_wait_group(0)
             cute.arch.sync_threads()
+            _start_loading(load, thread, sources, buffers, head, first, length, chunk + 1)
+            stage = chunk & 1
+            s_q, s_k, s_v = [t[None, None, stage] for t in (q_stages, k_stages, v_stages)]
+            s_gate, s_beta = gates[None, stage], betas[None, stage]
 
             if thread < GROUP:
                 chunks.build_t(group_mma, warp_mma, thread, s_k, s_gate, s_beta, s_t, s_d)
@@ -170,12 +167,45 @@ class GdnPrefill:
             across = tiles.load_b(mma, thread, tiles.transposed(s_k), dtype, transpose=True)
             cute.gemm(mma, state, tiles.as_a(tiles.rounded(update, dtype)), across, state)
 
-            # The output is whole, and nobody reads this chunk's tiles any more.
             cute.arch.sync_threads()
-            tiles.store_rows(store, thread, s_o, _chunk_of(out, token, head), valid)
+            valid = cutlass.min(length - chunk * CHUNK, CHUNK)
+            target = _chunk_of(out, first + chunk * CHUNK, head)
+            tiles.store_rows(store, thread, s_o, target, valid)
 
         part = mma.get_slice(thread).partition_C(final[sequence, head, None, None])
         cute.autovec_copy(state, part)
+
+
+@cute.jit
+def _start_loading(
+    load: cute.TiledCopy,
+    thread: cutlass.Int32,
+    sources: tuple[cute.Tensor, ...],
+    buffers: tuple[cute.Tensor, ...],
+    head: cutlass.Int32,
+    first: cutlass.Int32,
+    length: cutlass.Int32,
+    chunk: cutlass.Int32,
+):
+    """Start the copies of a chunk into its stage, and load its gates, if there is such a chunk."""
+    valid = cutlass.min(length - chunk * CHUNK, CHUNK)
+    if valid > 0:
+        token = first + chunk * CHUNK
+        stage = chunk & 1
+        for index in cutlass.range_constexpr(3):
+            source = _chunk_of(sources[index], token, head)
+            tiles.load_rows(load, thread, source, buffers[index][None, None, stage], valid)
+        # A warp of the group that has less to do.
+        if thread >= THREADS - 32:
+            chunks.load_gates(
+                thread % 32,
+                cute.domain_offset((token,), sources[3][None, head]),
+                cute.domain_offset((token,), sources[4][None, head]),
+                buffers[3][None, stage],
+                buffers[4][None, stage],
+                valid,
+            )
+    cute.arch.cp_async_commit_group()
 
 
 def _chunk_of(tensor: Any, token: Any, head: Any) -> Any:

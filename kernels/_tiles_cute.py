@@ -45,6 +45,12 @@ def padded_rows(rows: int, columns: int) -> Any:
     return cute.make_layout((rows, columns), stride=(columns + 8, 1))
 
 
+def in_stages(layout: Any, stages: int) -> Any:
+    """Several tiles of a layout, one behind the other; the last mode is the stage."""
+    size = -(-cute.cosize(layout) // 8) * 8
+    return cute.append(layout, cute.make_layout(stages, stride=size))
+
+
 def transposed(tile: SmemTensor) -> SmemTensor:
     """The same tile with its two dimensions exchanged; nothing moves."""
     return cute.make_tensor(tile.iterator, cute.select(tile.layout, mode=[1, 0]))

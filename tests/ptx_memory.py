@@ -89,7 +89,8 @@ class SharedMemory:
         places, units = self._places(addresses, size)
         owner = np.repeat(threads[:, None], units.shape[1], axis=1)
         self._ordered_after_write(owner, units)
-        np.maximum.at(self._read, (units, owner), self._clocks[owner, owner])
+        # A thread's own clock never goes back: the latest read is the one that counts.
+        self._read[units, owner] = self._clocks[owner, owner]
         return self._bytes[places]
 
     def store(self, threads: Threads, addresses: Addresses, data: Bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 _STATEMENT = re.compile(
     r"(?:@(?P<guard>!?%p\d+)\s+)?(?P<code>[a-z][\w.:]*)\s*(?P<operands>.*)", re.S
@@ -90,6 +91,7 @@ def _operands(text: str) -> list[str | tuple[str, ...]]:
     return result
 
 
+@cache
 def constant(text: str) -> int | None:
     """The bits of a literal (an integer, 0f... or 0d...), or None where it is no literal."""
     if re.fullmatch(r"0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", text):
@@ -99,6 +101,7 @@ def constant(text: str) -> int | None:
     return None
 
 
+@cache
 def address(text: str) -> tuple[str, int]:
     """`[base+offset]`: base and offset."""
     found = re.fullmatch(r"\[(.+?)(?:\+(-?\d+))?\]", text)

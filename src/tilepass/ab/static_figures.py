@@ -10,6 +10,7 @@ from typing import Any
 
 from tilepass.ab.arms import arm_enabled, fresh_compilation
 from tilepass.ab.compile_only import compile_only
+from tilepass.ab.cute import CuteSubject
 from tilepass.ab.events import (
     ArmFailed,
     ArmReady,
@@ -22,7 +23,7 @@ from tilepass.ab.events import (
 )
 from tilepass.ab.job import Job
 from tilepass.ab.kernel_log import KernelLog, kernel_fact
-from tilepass.ab.subjects import OwnSubject, Subject
+from tilepass.ab.subjects import OwnSubject, Subject, WorkloadSubject
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.dump.figures import KernelFigures, kernel_figures
@@ -89,7 +90,7 @@ class _Compiler:
         if library := self._job.arms[arm].library:
             return library, (), ()
         config = self._subject.configure(point, self._job.arms[arm])
-        own = isinstance(self._subject, OwnSubject)
+        own = isinstance(self._subject, WorkloadSubject)
         key = (None if own else point.shape, repr(config), self._job.arms[arm].pipeline)
         if key not in self._done:
             with fresh_compilation(), arm_enabled(self._job.arms[arm]) as remarks:
@@ -99,6 +100,8 @@ class _Compiler:
 
     def _kernels(self, index: int, config: Any) -> tuple[KernelFact, ...]:
         point, subject = self._job.points[index], self._subject
+        if isinstance(subject, CuteSubject):
+            return (subject.compile_for(config, self._arch),)
         if isinstance(subject, OwnSubject):
             compiled = subject.workload.compile(config, gpu_target(Target("cuda", self._arch)))
             return (kernel_fact(compiled.metadata.name, compiled.metadata_group),)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tilepass.ab.job import Arm, Point, Shape
 from tilepass.core.errors import TilepassError
 from tilepass.kernels import _workload as contract
+from tilepass.kernels._cute_workload import is_cute_workload
 
 if TYPE_CHECKING:
     import torch
@@ -73,11 +74,11 @@ class Subject(ABC):
         """Floating-point operations and bytes of a launch; 0 where unknown."""
 
 
-class OwnSubject(Subject):
-    """A workload of `tilepass.kernels`."""
+class WorkloadSubject(Subject):
+    """A workload of `tilepass.kernels`, in whatever language."""
 
-    def __init__(self, workload: contract.Workload[Any]) -> None:
-        self.workload = workload
+    def __init__(self, workload: contract.AnyWorkload[Any]) -> None:
+        self._workload = workload
         self.name = workload.name
         self.default_shapes = workload.default_shapes
         self.promises_equal_bits = workload.promises_bit_equality
@@ -86,16 +87,16 @@ class OwnSubject(Subject):
         overrides = {**point.overrides, **arm.overrides}
         # Through config_for once more: what it derives from a field (a tile, a register limit)
         # has to follow an override of that field.
-        typed = self.workload.configure(self.workload.default_config, overrides)
-        return self.workload.config_for(
+        typed = self._workload.configure(self._workload.default_config, overrides)
+        return self._workload.config_for(
             point.shape, **{field: getattr(typed, field) for field in overrides}
         )
 
     def make_inputs(self, shape: Shape, seed: int, config: Any, device: str = "cuda") -> Any:
-        return self.workload.make_inputs(shape, seed, device=device, config=config)
+        return self._workload.make_inputs(shape, seed, device=device, config=config)
 
     def launcher(self, inputs: Any, config: Any) -> Launcher:
-        launch = self.workload.prepare(inputs, config)
+        launch = self._workload.prepare(inputs, config)
 
         def run() -> Tensors:
             launch()
@@ -104,13 +105,21 @@ class OwnSubject(Subject):
         return run
 
     def reference(self, inputs: Any) -> Tensors:
-        return self.workload.reference(inputs)
+        return self._workload.reference(inputs)
 
     def tolerance(self, inputs: Any, outputs: Tensors) -> contract.Tolerance:
-        return self.workload.tolerance(inputs)
+        return self._workload.tolerance(inputs)
 
     def work(self, shape: Shape, config: Any) -> tuple[float, float]:
-        return self.workload.flops(shape, config), self.workload.bytes_moved(shape, config)
+        return self._workload.flops(shape, config), self._workload.bytes_moved(shape, config)
+
+
+class OwnSubject(WorkloadSubject):
+    """A workload of Triton kernels."""
+
+    def __init__(self, workload: contract.Workload[Any]) -> None:
+        super().__init__(workload)
+        self.workload = workload
 
 
 class UserSubject(Subject):
@@ -172,6 +181,9 @@ def find_subject(spec: str) -> Subject:
 
     Raises TilepassError.
     """
+    if is_cute_workload(spec):
+        # Here and not above: it builds on the classes of this module.
+        return importlib.import_module("tilepass.ab.cute").CuteSubject.named(spec)
     if ":" not in spec:
         return OwnSubject(importlib.import_module("tilepass.kernels").get_workload(spec))
     where, _, name = spec.rpartition(":")

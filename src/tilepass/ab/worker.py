@@ -46,6 +46,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
 
     from tilepass.ab.clocks import ClockMonitor
     from tilepass.ab.cuda_device import CudaGpu
+    from tilepass.ab.cute import CuteSubject
     from tilepass.ab.kernel_log import KernelLog
     from tilepass.ab.point import PointRunner, describe_failure
     from tilepass.ab.subjects import find_subject
@@ -65,7 +66,8 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
         monitor = None
         if clock is not None and not prime:
             monitor = stack.enter_context(ClockMonitor(clock))
-        runner = PointRunner(job, subject, log, CudaGpu(monitor), emit)
+        launched = subject if isinstance(subject, CuteSubject) else log
+        runner = PointRunner(job, subject, launched, CudaGpu(monitor), emit)
         for task in tasks:
             try:
                 if prime:

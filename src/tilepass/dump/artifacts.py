@@ -101,5 +101,10 @@ def read_artifacts(binary: Path) -> Artifacts:
     if described.is_file():
         metadata = json.loads(described.read_text())
     return Artifacts(
-        str(metadata.get("name", binary.stem)), stage, binary.read_bytes(), texts, metadata
+        str(metadata.get("name", binary.stem)),
+        stage,
+        binary.read_bytes(),
+        texts,
+        metadata,
+        compiled_by=metadata.get("compiled_by", "triton"),
     )

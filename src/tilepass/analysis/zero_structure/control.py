@@ -37,7 +37,7 @@ def branch(
         other_state = state.copy()
         one = _side(machine, item, then, condition, True, state, true)
         two = _side(machine, item, other, condition, False, other_state, false)
-        state.cells = private.pick(machine.domain, condition, state, other_state).cells
+        state.become(private.pick(machine.domain, condition, state, other_state))
         results = tuple(
             machine.domain.pick(condition, first, second)
             for first, second in zip(one, two, strict=True)
@@ -225,7 +225,7 @@ def while_loop(
             _bind(machine, after.arguments, ends[1:])
             current = machine.execute(after, inner, going)
         # The state at the exit is the one before the second part ran.
-        inner.cells = private.join(machine.domain, exits, inner).cells
+        inner.become(private.join(machine.domain, exits, inner))
         return current
 
     _stable(machine, item, before.types, values, state, once)
@@ -253,7 +253,8 @@ def _stable(
             )
         merged = private.join(domain, state, inner, widen=count >= _WIDEN_AFTER)
         stable = private.same(state, merged) and all(map(_same, carried, joined))
-        carried, state.cells = joined, merged.cells
+        carried = joined
+        state.become(merged)
         if stable:
             return carried
         machine.check_memory(item)

@@ -21,7 +21,7 @@ from tilepass.analysis.zero_structure.program import (
     kernels_of,
 )
 from tilepass.analysis.zero_structure.sites import GemmSite, sites_of
-from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of
+from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of, unread
 from tilepass.analysis.zero_structure.zero_bytes import FREE_SIGN, STRICT_SIGN
 from tilepass.ir.engine import Module, Operation, location_of
 
@@ -102,8 +102,11 @@ def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
     a_zero, a_reason = _operand(executions, grid, "a", bit)
     strictly = [_operand(executions, grid, name, STRICT_SIGN)[0] for name in ("b", "a")]
     needs = bool((b_zero & ~strictly[0]).any() or (a_zero & ~strictly[1]).any())
-    m, n, _ = grid.extents
-    proven = bool(b_zero.any() or a_zero.any())
+    idle = np.zeros(grid.extents[:2], bool)
+    if not machine.reads.unknown:
+        idle = unread(executions, grid, site.index, machine.reads.read)
+    zero = bool(b_zero.any() or a_zero.any())
+    proven = zero or bool(idle.any())
     failure = None
     if not proven:
         place = location_of(products[0].operation)
@@ -115,10 +118,10 @@ def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
         grid.extents,
         b_zero,
         a_zero,
-        np.zeros((m, n), bool),
+        idle,
         needs,
-        explain.evidence(machine, products[0], "b" if b_zero.any() else "a") if proven else (),
-        _assumptions(needs) if proven else (),
+        explain.evidence(machine, products[0], "b" if b_zero.any() else "a") if zero else (),
+        _assumptions(needs) if zero else (),
         failure,
     )
 

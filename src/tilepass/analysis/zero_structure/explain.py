@@ -126,6 +126,8 @@ def _why(machine: Machine, product: Instruction, numbers: tuple[int, ...]) -> Fa
         return _why_mask(machine, origins.masks[0])
     for source in origins.sources:
         what = f"the operand comes from {source.name}"
+        if source.name == "llvm.load":
+            what = "the operand is loaded from memory other than shared, past any mask"
         if source.name == "nvvm.ldmatrix":
             what = "the operand is loaded through a pointer that is not followed"
         return Failure(what, location_of(source.operation))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilepass.analysis.zero_structure import ops_numbers, ops_vectors, private
 from tilepass.analysis.zero_structure.facts import Limits
+from tilepass.analysis.zero_structure.owners import accumulator_moves
 from tilepass.analysis.zero_structure.private import Cells, PrivateObject, Registers
 from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.shared import SharedMemory
@@ -86,6 +87,7 @@ class Machine:
         # The threads that last ran a load of shared memory, by instruction number.
         self.readers: dict[int, Mask] = {}
         self.trace = Trace()
+        self.reads = accumulator_moves(program)
         self.steps = 0
         self.env: list[Any] = [None] * len(program.types)
         self._pure: list[Any] = [self._pure_function(item) for item in program.instructions]
@@ -152,6 +154,8 @@ class Machine:
         if isinstance(value, Struct):
             for member in value.members:
                 self.escape(member)
+        if isinstance(value, Pointer) and value.region.kind in ("private", "anywhere"):
+            self.reads.unknown = True
         if isinstance(value, Pointer) and value.region.kind == "private":
             self.escaped.add(int(value.region.name))
 
@@ -172,7 +176,10 @@ class Machine:
             )
 
     def _version(self) -> tuple[int, int]:
-        return sum(memory.version for memory in self.shared.values()), len(self.escaped)
+        return (
+            sum(memory.version for memory in self.shared.values()),
+            len(self.escaped) + len(self.reads.read),
+        )
 
     def _pure_function(self, item: Instruction) -> ops_numbers.Pure | None:
         from tilepass.analysis.zero_structure.control import refines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilepass.analysis.zero_structure import private
+from tilepass.analysis.zero_structure import owners, private
 from tilepass.analysis.zero_structure.integers import binary
 from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
@@ -175,9 +175,16 @@ def load(
         machine.readers[item.number] = mask
         return _load_shared(machine, pointer, kind)
     number = pointer.region.name
+    if pointer.region.kind == "anywhere":
+        machine.reads.unknown = True
     if pointer.region.kind != "private" or number not in machine.private:
         return None
     assert isinstance(number, int)
+    if number in state.owners:
+        span = _span(machine.private[number], pointer.offset, kind)
+        site = machine.reads.loads.get(item.number)
+        own = None if site is None else (site, pointer.offset.least)
+        owners.note_load(machine.reads, state.owners[number], span, own, mask)
     cells = machine.cells(number, state)
     return load_private(machine, item, machine.private[number], cells, pointer.offset, kind)
 
@@ -202,6 +209,37 @@ def load_private(
         item.memo[key] = found
         machine.check_memory(item)
     return found
+
+
+def _span(shape: PrivateObject, offset: Interval, kind: Type) -> tuple[int, int] | None:
+    """The cells that an access touches, None where they are not known."""
+    size = size_of(kind)
+    if size is None or not offset.uniform:
+        return None
+    first, last = offset.least // shape.cell, -(-(offset.least + size) // shape.cell)
+    return (first, last) if first >= 0 and last <= shape.count else None
+
+
+def _note_owner(
+    machine: Machine,
+    item: Instruction,
+    shape: PrivateObject,
+    offset: Interval,
+    kind: Type,
+    state: Registers,
+    mask: Mask,
+) -> None:
+    """What lies in registers after a store: a gemm's tile, or nothing of a gemm."""
+    site = machine.reads.stores.get(item.number)
+    span = _span(shape, offset, kind)
+    owner = owners.NOBODY
+    if site is not None:
+        if span is None:
+            machine.reads.unknown = True
+        owner = (((site, offset.least), mask),)
+    found = owners.stored(state.owners.get(shape.number), shape.count, span, owner)
+    if found is not None:
+        state.owners[shape.number] = found
 
 
 def _load_shared(machine: Machine, pointer: Pointer, kind: Type) -> Value | None:
@@ -250,6 +288,7 @@ def store_to(
             state.cells[number] = private.store(
                 machine.domain, shape, cells, pointer.offset, value, kind
             )
+            _note_owner(machine, item, shape, pointer.offset, kind, state, mask)
         return
     if region.kind == "anywhere":
         machine.lose_registers(state)
@@ -322,8 +361,10 @@ def copy_memory(
 ) -> None:
     """llvm.intr.memcpy, memmove, memset: the destination holds anything afterwards."""
     pointer = values[0]
+    for value in values[:2]:
+        # The source may be an accumulator.
+        machine.escape(value)
     if isinstance(pointer, Pointer) and pointer.region.kind == "private":
-        machine.escape(pointer)
         return
     length = values[2] if len(values) > 2 else None
     size = length.most if isinstance(length, Interval) and length.base is None else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilepass.analysis.zero_structure import owners
 from tilepass.analysis.zero_structure.intervals import Interval
+from tilepass.analysis.zero_structure.owners import Owners
 from tilepass.analysis.zero_structure.types import Scalar, Type, Vector
 from tilepass.analysis.zero_structure.values import Domain, Number, Value
 from tilepass.analysis.zero_structure.zero_bytes import ZeroBytes
@@ -34,14 +36,24 @@ class PrivateObject:
 class Registers:
     """The contents of all private objects at one point of the program."""
 
-    __slots__ = ("cells",)
+    __slots__ = ("cells", "owners")
 
-    def __init__(self, cells: dict[int, Cells] | None = None) -> None:
+    def __init__(
+        self,
+        cells: dict[int, Cells] | None = None,
+        owners: dict[int, Owners] | None = None,
+    ) -> None:
         self.cells: dict[int, Cells] = cells or {}
+        # Which accumulator tiles lie in the cells, for objects that any was stored to.
+        self.owners: dict[int, Owners] = owners or {}
 
     def copy(self) -> Registers:
         """A branch's own state."""
-        return Registers(dict(self.cells))
+        return Registers(dict(self.cells), dict(self.owners))
+
+    def become(self, other: Registers) -> None:
+        """Take over another state."""
+        self.cells, self.owners = other.cells, other.owners
 
 
 def elements_of(kind: Type) -> tuple[Scalar, int] | None:
@@ -205,7 +217,24 @@ def join(domain: Domain, one: Registers, other: Registers, widen: bool = False) 
             first if first is second else _joined(domain, first, second, widen)
             for first, second in zip(mine, cells, strict=True)
         ]
-    return Registers(joined)
+    return Registers(joined, _joined_owners(domain, None, one.owners, other.owners))
+
+
+def _joined_owners(
+    domain: Domain,
+    condition: Interval | None,
+    one: dict[int, Owners],
+    other: dict[int, Owners],
+) -> dict[int, Owners]:
+    """An object that only one state has owners for has nobody in the other."""
+    joined: dict[int, Owners] = {}
+    for number in {**one, **other}:
+        some = one.get(number) or other[number]
+        nobody = [owners.NOBODY] * len(some)
+        joined[number] = owners.pick(
+            domain, condition, one.get(number) or nobody, other.get(number) or nobody
+        )
+    return joined
 
 
 def _joined(domain: Domain, first: Number, second: Number, widen: bool) -> Number:
@@ -227,12 +256,12 @@ def pick(domain: Domain, condition: Interval, one: Registers, other: Registers) 
             first if first is second else domain.pick_numbers(condition, first, second)
             for first, second in zip(mine, cells, strict=True)
         ]
-    return Registers(joined)
+    return Registers(joined, _joined_owners(domain, condition, one.owners, other.owners))
 
 
 def same(one: Registers, other: Registers) -> bool:
     """Whether two states are equal (values are interned)."""
-    if one.cells.keys() != other.cells.keys():
+    if one.cells.keys() != other.cells.keys() or not owners.same(one.owners, other.owners):
         return False
     return all(
         cells is one.cells[number]

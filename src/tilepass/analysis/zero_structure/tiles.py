@@ -71,6 +71,26 @@ def _places(fragment: Fragment) -> dict[int, list[Tile]] | None:
     return places
 
 
+def unread(
+    executions: list[Execution], grid: Grid, index: int, read: set[tuple[int, int]]
+) -> TileArray:
+    """[M, N]: the accumulator tiles of a site that nothing reads.
+
+    Nowhere true where the gemm uses several places in registers, or one that is not known.
+    """
+    shape = (grid.extents[0], grid.extents[1])
+    nothing, known = np.zeros(shape, bool), np.zeros(shape, bool)
+    offsets = {execution.c_offset for execution in executions}
+    places = sorted(offset for offset in offsets if offset is not None)
+    if len(places) < len(offsets) or {place - places[0] for place in places} != set(grid.d):
+        return nothing
+    for place in places:
+        tiles = grid.d[place - places[0]]
+        if (index, place) not in read and len(tiles) == 1:
+            known[tiles[0]] = True
+    return known
+
+
 def fold(
     executions: list[Execution],
     grid: Grid,

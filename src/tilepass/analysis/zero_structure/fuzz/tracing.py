@@ -10,8 +10,8 @@ from cutlass.cutlass_dsl import CuTeDSL
 from tilepass.analysis.zero_structure.fuzz.kernels import FuzzKernel, fake_arguments
 from tilepass.analysis.zero_structure.fuzz.recipe import Recipe
 from tilepass.analysis.zero_structure.sites import tag_sites
-from tilepass.frontends.cute.lowering import clone, lower_for_analysis, stock_pipeline
-from tilepass.ir.engine import Module
+from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
+from tilepass.ir.engine import Module, copied
 
 CHIP = "sm_90a"
 
@@ -25,7 +25,7 @@ def traced(recipe: Recipe) -> Module:
     found: list[Module] = []
 
     def keep(_owner: object, module: Module, _function: str) -> None:
-        found.append(clone(module))
+        found.append(copied(module))
         raise _Traced
 
     kernel = FuzzKernel(recipe)

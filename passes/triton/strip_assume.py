@@ -10,8 +10,8 @@ from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Module, Operation, ir
 from tilepass.ir.loops import defining_operation, is_inside_operation
 
-_ASSUME = "llvm.intr.assume"
-_SPECIALIZE = "tt.warp_specialize"
+ASSUME = "llvm.intr.assume"
+SPECIALIZE = "tt.warp_specialize"
 # nvgpu-warp-specialization leaves other modules alone.
 _WARPS = 4
 
@@ -40,19 +40,20 @@ class StripAssume(Pass):
 
     name = "strip-assume"
     anchor = Anchor.before("nvgpu-warp-specialization").if_present()
-    touches = (_ASSUME,)
+    touches = (ASSUME,)
 
     def run(self, module: Module, context: PassContext) -> None:
         for function in module.body.operations:
-            inside = engine.operations(function)
-            assumptions = [each for each in inside if each.name == _ASSUME]
-            if assumptions:
-                _strip(assumptions, inside, context)
+            strip_assumptions(engine.operations(function), context)
 
 
-def _strip(assumptions: list[Operation], function: list[Operation], context: PassContext) -> None:
-    loops = [each for each in function if _SPECIALIZE in each.attributes]
-    if reason := _why_not_specialized(loops, function):
+def strip_assumptions(function: list[Operation], context: PassContext) -> None:
+    """Remove those of a function, given as all operations inside it, that do harm."""
+    assumptions = [each for each in function if each.name == ASSUME]
+    if not assumptions:
+        return
+    loops = [each for each in function if SPECIALIZE in each.attributes]
+    if reason := why_not_specialized(loops, function):
         context.remarks.missed(assumptions[0], f"assumptions kept: {reason}")
         return
     for assumption in assumptions:
@@ -67,7 +68,7 @@ def _strip(assumptions: list[Operation], function: list[Operation], context: Pas
         _erase_unused(condition)
 
 
-def _why_not_specialized(loops: list[Operation], function: list[Operation]) -> str:
+def why_not_specialized(loops: list[Operation], function: list[Operation]) -> str:
     """Why nvgpu-warp-specialization leaves a function alone, empty if it does not."""
     if not loops:
         return "no loop of the function asks for warp specialization"

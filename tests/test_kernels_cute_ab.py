@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from tilepass.ab.cute import CuteSubject, keep
 from tilepass.ab.job import Arm, Point
 from tilepass.ab.subjects import find_subject
 from tilepass.activate import enabled
+from tilepass.cli.ab import main
 from tilepass.core.errors import TilepassError
 from tilepass.dump.figures import kernel_figures
 from tilepass.kernels._cute_workload import CompiledCute, CuteConfig, get_cute_workload
@@ -125,3 +127,16 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(TilepassError, match="set XDG_CACHE_HOME"):
         keep(real())
+
+
+def test_figures_with_and_without_the_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.json"
+    options = ["--b", "cute-zero-mma", "--shape", "256x128", "--compile-only", "--json", str(file)]
+    assert main([KERNEL, *options]) == 0
+    assert "compiled only, nothing was run" in capsys.readouterr().out
+    report = json.loads(file.read_text())
+    figures = report["figures"].values()
+    assert sorted(each["families"]["HMMA"] for each in figures) == [32, 128]
+    assert len({each["name"] for each in figures}) == 1

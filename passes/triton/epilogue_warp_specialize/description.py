@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
@@ -41,21 +42,21 @@ class TileLoad:
 
     operation: Operation
 
-    @property
+    @cached_property
     def descriptor(self) -> ir.Value:
         return self.operation.operands[0]
 
-    @property
+    @cached_property
     def coordinates(self) -> tuple[ir.Value, ...]:
         """The first element's index in each dimension, i32."""
         return tuple(self.operation.operands)[1:]
 
-    @property
+    @cached_property
     def block(self) -> TensorType:
         """Shape, element type and shared memory encoding that the descriptor names."""
         return block_of(self.descriptor)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """What one load brings, and what a slot for it takes."""
         return bytes_of(self.block)
@@ -82,21 +83,21 @@ class TmaStore:
     value: ir.Value
     dropped: tuple[Operation, ...]
 
-    @property
+    @cached_property
     def descriptor(self) -> ir.Value:
         return self.operation.operands[0]
 
-    @property
+    @cached_property
     def coordinates(self) -> tuple[ir.Value, ...]:
         """The first element's index in each dimension, i32."""
         return tuple(self.operation.operands)[2:]
 
-    @property
+    @cached_property
     def block(self) -> TensorType:
         """Shape, element type and shared memory encoding that the descriptor names."""
         return block_of(self.descriptor)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """What a staging buffer takes."""
         return bytes_of(self.block)
@@ -108,7 +109,8 @@ class PersistentNest:
 
     `tile_operations` and `epilogue` hold everything before and after the inner loop, stores and
     loads included. `tile_loads` are the descriptor loads among them that a producer may run ahead
-    of: they read nothing that the nest stores.
+    of: they read nothing that the nest stores. `scratch_bytes` is the shared memory that the other
+    operations of the epilogue need.
     """
 
     function: Operation
@@ -127,37 +129,38 @@ class PersistentNest:
     tma_stores: tuple[TmaStore, ...]
     pointer_stores: tuple[Operation, ...]
     num_warps: int
+    scratch_bytes: int
 
-    @property
+    @cached_property
     def carried_accumulator(self) -> Carried:
         """The accumulator as the inner loop carries it."""
         return self.inner.carried[self.accumulator]
 
-    @property
+    @cached_property
     def carried_scalars(self) -> tuple[Carried, ...]:
         """What else the inner loop carries: scalars that only the loads' coordinates need."""
         carried = self.inner.carried
         return tuple(each for index, each in enumerate(carried) if index != self.accumulator)
 
-    @property
+    @cached_property
     def accumulator_type(self) -> TensorType:
         """Shape [M, N], element type and `#ttg.nvidia_mma` encoding of the accumulator."""
         return tensor_type(self.dot.results[0])
 
-    @property
+    @cached_property
     def tile(self) -> tuple[int, int, int]:
         """M, N and K of a step, in elements."""
         m, n = self.accumulator_type.shape
         load = self.loads[self.a.load]
         return m, n, math.prod(load.block.shape) // m
 
-    @property
+    @cached_property
     def accumulator_registers(self) -> int:
         """Registers of 32 bits that each thread has for the accumulator."""
         m, n, _ = self.tile
         return m * n // (32 * self.num_warps)
 
-    @property
+    @cached_property
     def stage_bytes(self) -> int:
         """What the loads of one step bring."""
         return sum(load.bytes for load in self.loads)

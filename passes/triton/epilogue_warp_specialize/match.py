@@ -16,6 +16,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
 from tilepass.passes.triton.epilogue_warp_specialize.producer import producer_roots
 from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
+from tilepass.passes.triton.epilogue_warp_specialize.scratch import scratch_of
 
 SPECIALIZE = "ttg.warp_specialize"
 DOTS_OF_ALL_TARGETS = (*DOTS, "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
@@ -80,6 +81,7 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
         tma_stores=epilogue.tma_stores,
         pointer_stores=epilogue.pointer_stores,
         num_warps=_module_integer(outer, "ttg.num-warps", 0),
+        scratch_bytes=scratch_of(nest, epilogue.tile_loads, epilogue.tma_stores),
     )
 
 

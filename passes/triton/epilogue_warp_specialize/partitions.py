@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilepass.ir import engine
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.ir.loops import defining_operation, is_inside
-from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
 
 # Up to Triton 3.6 captures are operands of warp_specialize, then of its region of partitions.
 _CAPTURED_BY_PARTITIONS = (3, 7)
@@ -64,49 +61,69 @@ def warp_specialize(
         inside = builder.inside(region.blocks.append())
         partition.build(inside)
         inside.create("ttg.warp_return")
-    captures = _isolate([region.blocks[0] for region in holder.regions], holder, builder)
+    captures = _isolate([region.blocks[0] for region in holder.regions], operation, builder)
     by_partitions = builder.triton_version >= _CAPTURED_BY_PARTITIONS
     return _with_operands(holder if by_partitions else operation, captures, builder)
 
 
 def _isolate(
-    blocks: Sequence[ir.Block], holder: Operation, builder: AsyncBuilder
+    blocks: Sequence[ir.Block], around: Operation, builder: AsyncBuilder
 ) -> list[ir.Value]:
-    """Repeat or capture what the blocks use from outside; returns the captured values."""
-    repeated = [Clones() for _ in blocks]
-    captures: dict[ir.Value, None] = {}
-    for block, clones in zip(blocks, repeated, strict=True):
-        captures |= dict.fromkeys(_repeat(block, clones, holder, builder))
-    for block, clones in zip(blocks, repeated, strict=True):
-        for value in captures:
-            clones[value] = block.add_argument(value.type, builder.location)
-        for each in _operations_of(block):
-            for index, operand in enumerate(each.operands):
-                if not is_inside(operand, holder):
-                    each.operands[index] = clones[operand]
-    return list(captures)
+    """Repeat or capture what the blocks use from the block that `around` is in; returns the
+    captured values."""
+    captures: list[ir.Value] = []
+    before = [view.operation for view in around.block]
+    # Backwards: a copy uses what stands before its source.
+    for source in reversed(before[: before.index(around)]):
+        repeatable = is_repeatable(source)
+        for result in map(plain, source.results):
+            if repeatable:
+                _repeat(source, result, blocks, builder)
+            elif _users_by_block(result, blocks):
+                captures.append(result)
+    arguments = [plain(each) for each in around.block.arguments]
+    used = [each for each in arguments if _users_by_block(each, blocks)]
+    captured = [*used, *reversed(captures)]
+    for value in captured:
+        users = _users_by_block(value, blocks)
+        for number, block in enumerate(blocks):
+            argument = block.add_argument(value.type, builder.location)
+            for user in users.get(number, []):
+                user.replace_uses_of_with(value, argument)
+    return captured
 
 
 def _repeat(
-    block: ir.Block, clones: Clones, holder: Operation, builder: AsyncBuilder
-) -> list[ir.Value]:
-    """Copy pure computations from outside to the block's start; returns what is to be captured."""
-    sources, captured = dict[Operation, None](), dict[ir.Value, None]()
-    waiting = [operand for each in _operations_of(block) for operand in each.operands]
-    while waiting:
-        value = plain(waiting.pop())
-        if is_inside(value, holder):
-            continue
-        source = defining_operation(value)
-        if source is None or not is_repeatable(source):
-            captured[value] = None
-        elif source not in sources:
-            sources[source] = None
-            waiting.extend(source.operands)
-    start = builder.begin(block)
-    for source in _in_order(list(sources)):
-        clones.copy(source, start)
-    return _arguments_first(list(captured))
+    source: Operation, result: ir.Value, blocks: Sequence[ir.Block], builder: AsyncBuilder
+) -> None:
+    """Copy a computation to the start of each block that uses its result."""
+    for number, users in _users_by_block(result, blocks).items():
+        copy = source.clone(ip=builder.begin(blocks[number]).place).operation
+        index = ir.OpResult(result).result_number
+        for user in users:
+            user.replace_uses_of_with(result, copy.results[index])
+
+
+def _users_by_block(value: ir.Value, blocks: Sequence[ir.Block]) -> dict[int, list[Operation]]:
+    """The operations at any depth that use a value, by the number of the block that they are in."""
+    found: dict[int, list[Operation]] = {}
+    for use in list(value.uses):
+        user = use.owner.operation
+        number = _block_around(user, blocks)
+        if number is not None:
+            found.setdefault(number, []).append(user)
+    return found
+
+
+def _block_around(operation: Operation, blocks: Sequence[ir.Block]) -> int | None:
+    current = operation
+    while current.name != "tt.func" and current.parent is not None:
+        block = current.block
+        for number, each in enumerate(blocks):
+            if block == each:
+                return number
+        current = current.parent.operation
+    return None
 
 
 def is_repeatable(operation: Operation) -> bool:
@@ -122,27 +139,6 @@ def _leaves_tensors(operation: Operation) -> bool:
     return not results and any(
         ir.RankedTensorType.isinstance(each.type) for each in operation.operands
     )
-
-
-def _in_order(sources: list[Operation]) -> list[Operation]:
-    """Operations of one block in their order."""
-    if not sources:
-        return []
-    wanted = set(sources)
-    return [view.operation for view in sources[0].block if view.operation in wanted]
-
-
-def _arguments_first(values: list[ir.Value]) -> list[ir.Value]:
-    arguments = [each for each in values if defining_operation(each) is None]
-    arguments.sort(key=lambda each: ir.BlockArgument(each).arg_number)
-    results = {plain(each) for each in values if defining_operation(each) is not None}
-    owners = _in_order([each for value in results if (each := defining_operation(value))])
-    ordered = [plain(result) for owner in owners for result in owner.results]
-    return arguments + [each for each in ordered if each in results]
-
-
-def _operations_of(block: ir.Block) -> list[Operation]:
-    return [each for view in block for each in engine.operations(view)]
 
 
 def _with_operands(

@@ -22,7 +22,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.epilogue import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import (
     OVERHEAD_BYTES,
-    scratch_bytes,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
@@ -82,7 +81,7 @@ def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
 
 def shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, staging buffers and scratch, the latter two for each group."""
-    own = sum(store.bytes for store in nest.tma_stores) + scratch_bytes(nest)
+    own = sum(store.bytes for store in nest.tma_stores) + nest.scratch_bytes
     return rings_bytes(nest, plan, GROUPS) + GROUPS * own + OVERHEAD_BYTES
 
 

@@ -27,7 +27,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.epilogue import (
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import (
     OVERHEAD_BYTES,
     ring_bytes,
-    scratch_bytes,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
@@ -109,7 +108,7 @@ def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
 def shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, that of the C tiles included, and scratch."""
     stored = ring_bytes([store.bytes for store in nest.tma_stores], plan.c_buffers)
-    return rings_bytes(nest, plan) + stored + scratch_bytes(nest) + OVERHEAD_BYTES
+    return rings_bytes(nest, plan) + stored + nest.scratch_bytes + OVERHEAD_BYTES
 
 
 def build_store_warp(nest: PersistentNest, plan: Plan, machine: Machine) -> None:

@@ -16,7 +16,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : !acc
-    // expected-error@+1 {{scheme=cooperative, but this loop cannot be specialized so: cooperative, 14 stages, 1 C buffers takes 238816 bytes of shared memory of 232448; take a smaller tile or fewer stages}}
+    // expected-error@+1 {{scheme=cooperative, but this loop cannot be specialized so: cooperative, 14 stages, 1 C buffers, 4 subtiles takes 232680 bytes of shared memory of 232448; take a smaller tile or fewer stages}}
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand

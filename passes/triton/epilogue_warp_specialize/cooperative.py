@@ -26,7 +26,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.epilogue import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import (
     OVERHEAD_BYTES,
-    scratch_bytes,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
@@ -44,6 +43,13 @@ from tilepass.passes.triton.epilogue_warp_specialize.schemes import (
     stage_counts,
     warps_obstacle,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.shares import (
+    SharePlan,
+    build_shares,
+    share_bytes,
+    share_plans,
+)
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 
 
@@ -74,21 +80,31 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
 
 
 def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
-    """As many stages as there may be, one staging buffer for each store."""
-    del nest
+    """As many stages as there may be; with one staging buffer for each store, or the epilogue in
+    pieces, where that lets another stage fit."""
     buffers = 1 if options.c_buffers == "auto" else options.c_buffers
-    for stages in stage_counts(options):
-        yield Plan("cooperative", stages, buffers)
+    whole = [Plan("cooperative", stages, buffers) for stages in stage_counts(options)]
+    if options.epilogue_subtile not in ("auto", 1):
+        whole = []
+    windows = [Window.whole(nest.tile[:2])]
+    pieces = share_plans("cooperative", nest, options, windows, nest.num_warps)
+    cut = [plan for plan in pieces if plan.epilogue_subtile > 1]
+    yield from sorted([*whole, *cut], key=lambda plan: -plan.stages)
 
 
 def shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, staging buffers, scratch."""
+    if isinstance(plan, SharePlan):
+        return share_bytes(nest, plan)
     staging = plan.c_buffers * sum(store.bytes for store in nest.tma_stores)
-    return rings_bytes(nest, plan) + staging + scratch_bytes(nest) + OVERHEAD_BYTES
+    return rings_bytes(nest, plan) + staging + nest.scratch_bytes + OVERHEAD_BYTES
 
 
 def build_cooperative(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     """Rewrite the nest in place."""
+    if isinstance(plan, SharePlan):
+        build_shares(nest, plan, machine)
+        return
     builder = machine.builder_before(nest)
     rings = allocate_rings(nest, plan, builder)
     buffers = allocate_staging(nest, plan, builder)

@@ -21,86 +21,40 @@ arrival, and neither can be ahead by more than one: the parity is unambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 
-from tilepass.ir.build import set_attribute
-from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.effects import is_pure
-from tilepass.ir.engine import Operation, ir
-from tilepass.ir.loops import FOR
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
     registers_obstacle,
     requested_registers,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES, ring_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
-from tilepass.passes.triton.epilogue_warp_specialize.options import (
-    Options,
-    Plan,
-    SchemeName,
-    Subtiles,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.partitions import Partition, warp_specialize
-from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
-    PieceBuffers,
-    PieceRun,
-    allocate_pieces,
-    build_piece_loads,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.producer import (
-    Rings,
-    build_producer,
-    cursors_of,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.rings import (
-    BARRIER_BYTES,
-    Ring,
-    allocate_barriers,
-    allocate_ring,
-    filling,
-    reading,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, stage_counts
-from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_loop import Share, build_share
-from tilepass.passes.triton.epilogue_warp_specialize.split_consumer_parts import (
-    CONSUMERS,
-    Half,
+from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan, SchemeName
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme
+from tilepass.passes.triton.epilogue_warp_specialize.share_parts import (
     Slices,
     foreign_obstacle,
-    halves_of,
-    has_tensors,
-    scalar_roots,
-    scalars_of,
+    parts_of,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
-    ACCUMULATOR,
+from tilepass.passes.triton.epilogue_warp_specialize.shares import (
+    SharePlan,
+    build_shares,
+    other_warps,
+    share_bytes,
+    share_plans,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import retype
-from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
+    WGMMA_ROWS,
     WGMMA_WARPS,
+    Window,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 
 NAME: SchemeName = "split-consumer"
-SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
+CONSUMERS = 2
+_M, _N = 0, 1
 _LANES = 32
-
-
-@dataclass(frozen=True)
-class SplitPlan(Plan):
-    """A plan, and what each consumer does by it."""
-
-    halves: tuple[Half, Half] | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def parts(self) -> tuple[Half, Half]:
-        """`halves`, which every plan of this scheme has."""
-        assert self.halves is not None
-        return self.halves
+# The narrowest wgmma (PTX ISA, wgmma.mma_async).
+_FEWEST_COLUMNS = 8
 
 
 def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
@@ -108,211 +62,47 @@ def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return slices
-    halves = halves_of(nest, slices, 1)
-    if isinstance(halves, Refusal):
-        return halves
-    m, n = halves[0].window.size
-    registers = requested_registers(machine.limits, WGMMA_WARPS, _warps(nest))
-    return registers_obstacle(
-        nest, m * n // (_LANES * WGMMA_WARPS), registers[0]
-    ) or foreign_obstacle(nest, halves[0])
+    windows = _windows(nest)
+    if isinstance(windows, Refusal):
+        return windows
+    parts = parts_of(nest, slices, windows, WGMMA_WARPS, 1)
+    if isinstance(parts, Refusal):
+        return parts
+    m, n = windows[0].size
+    warps = other_warps(nest, WGMMA_WARPS, CONSUMERS)
+    registers = requested_registers(machine.limits, WGMMA_WARPS, warps)
+    accumulator = m * n // (_LANES * WGMMA_WARPS)
+    return registers_obstacle(nest, accumulator, registers[0]) or foreign_obstacle(nest, parts[0])
 
 
 def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
-    """The plans that the options allow: first those with the most stages, of these those that let
-    a piece's store overlap the next piece, of these those with the largest pieces."""
-    slices = Slices.of(nest)
-    assert not isinstance(slices, Refusal)
-    found: list[Plan] = []
-    for subtiles in SUBTILES:
-        if options.epilogue_subtile not in ("auto", subtiles):
-            continue
-        halves = halves_of(nest, slices, subtiles)
-        if isinstance(halves, Refusal):
-            continue
-        found += [
-            SplitPlan(NAME, stages, buffers, subtiles, options.alternate_epilogues, halves)
-            for buffers in _buffer_counts(options)
-            for stages in stage_counts(options)
-        ]
-    found.sort(key=lambda plan: (-plan.stages, -min(plan.c_buffers, 2), plan.epilogue_subtile))
-    return iter(found)
+    """The plans that the options allow."""
+    windows = _windows(nest)
+    assert not isinstance(windows, Refusal)
+    return share_plans(NAME, nest, options, windows, WGMMA_WARPS)
 
 
 def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Shared memory that a plan takes, in bytes."""
-    assert isinstance(plan, SplitPlan)
-    own = sum(
-        half.pieces.buffer_bytes(plan.c_buffers) + half.pieces.scratch_bytes for half in plan.parts
-    )
-    turns = CONSUMERS * BARRIER_BYTES
-    return ring_bytes([nest.stage_bytes], plan.stages) + own + turns + OVERHEAD_BYTES
+    assert isinstance(plan, SharePlan)
+    return share_bytes(nest, plan)
 
 
 def build_split_consumer(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     """Rewrite the nest in place."""
-    assert isinstance(plan, SplitPlan)
-    halves = plan.parts
-    retype(halves[0].pieces.boxes, machine.triton_version, nest.function)
-    builder = machine.builder_before(nest)
-    blocks = [load.block for load in nest.loads]
-    operands = allocate_ring(builder, blocks, plan.stages, readers=CONSUMERS)
-    turns = allocate_barriers(builder, CONSUMERS) if plan.alternate_epilogues else None
-    buffers = [allocate_pieces(half.pieces, plan.c_buffers, builder) for half in halves]
-    consumers = [
-        _Consumer(nest, half, index, operands, own, turns)
-        for index, (half, own) in enumerate(zip(halves, buffers, strict=True))
-    ]
-
-    def produce(inside: AsyncBuilder) -> None:
-        build_producer(replace(nest, tile_loads=()), Rings(operands), inside)
-
-    bodies = [consumers[1].consume, produce, *(each.feed for each in consumers)]
-    warps = _warps(nest)
-    registers = requested_registers(machine.limits, WGMMA_WARPS, warps)
-    partitions = [
-        Partition(count, share, body)
-        for (count, _), share, body in zip(warps, registers, bodies, strict=False)
-    ]
-    warp_specialize(builder, consumers[0].consume, partitions)
-    nest.outer.operation.erase()
-    _erase_unused(nest.prelude)
-    module = nest.function.parent
-    assert module is not None
-    set_attribute(module.operation, "ttg.num-warps", f"{WGMMA_WARPS} : i32")
+    assert isinstance(plan, SharePlan)
+    build_shares(nest, plan, machine)
 
 
 SPLIT_CONSUMER = Scheme(NAME, split_obstacle, split_plans, split_shared_bytes, build_split_consumer)
 
 
-def _warps(nest: PersistentNest) -> list[tuple[int, bool]]:
-    """The warps beside those of consumer 0, and whether they compute: consumer 1, the producer,
-    one for each consumer where tiles are loaded for the epilogue."""
-    feeders = CONSUMERS if nest.tile_loads else 0
-    return [(WGMMA_WARPS, True), *[(1, False)] * (1 + feeders)]
-
-
-def _buffer_counts(options: Options) -> Sequence[int]:
-    if options.c_buffers == "auto":
-        return (1, 2)
-    return [options.c_buffers] if options.c_buffers > 0 else []
-
-
-@dataclass(frozen=True)
-class _Consumer:
-    """One consumer and the warp that feeds its epilogue."""
-
-    nest: PersistentNest
-    half: Half
-    index: int
-    operands: Ring
-    buffers: PieceBuffers
-    turns: ir.Value | None
-
-    def consume(self, builder: AsyncBuilder) -> None:
-        """The consumer's region: main loop and epilogue of every tile."""
-        start = reading(builder)
-        state = [*start.values] * (1 + len(self.buffers.rings))
-        first_buffer, turn = builder.constant(0), builder.constant(1 - self.index)
-
-        def build(tile: Tile) -> Sequence[ir.Value]:
-            return self._tile(tile)
-
-        build_tile_loop(self.nest, builder, [*state, first_buffer, turn], build)
-        if self.turns is not None and self.index == 0:
-            builder.arrive_barrier(self._turn(builder, 1))
-        if self.buffers.staging:
-            builder.tma_store_wait(0)
-
-    def feed(self, builder: AsyncBuilder) -> None:
-        """The region of the warp that brings the tile loads' pieces."""
-        nest = self.nest
-        roots = [value for load in nest.tile_loads for value in load.coordinates]
-        needed = tile_slice(nest, roots)
-        state = [*filling(builder).values] * len(self.buffers.rings)
-
-        def build(tile: Tile) -> Sequence[ir.Value]:
-            for each in (*nest.tile_operations, *nest.epilogue):
-                if each in needed:
-                    tile.clones.copy(each, tile.builder)
-            cursors = cursors_of(tile.state)
-            after = build_piece_loads(self.half.pieces, self.buffers, tile, cursors)
-            return [value for cursor in after for value in cursor.values]
-
-        build_tile_loop(nest, builder, state, build)
-
-    def _tile(self, tile: Tile) -> Sequence[ir.Value]:
-        nest, builder = self.nest, tile.builder
-        # The first dot of a tile is in this loop itself.
-        set_attribute(_loop_around(builder), "tt.num_stages", "0 : i32")
-        *state, staged, turn = tile.state
-        operands, *loaded = cursors_of(state)
-        epilogue = PieceRun(self.half.pieces, self.buffers, tile)
-        first = self._scalars([*self._main_loop_roots(), *epilogue.early_operands])
-        self._copy(first, tile)
-        epilogue.before_main_loop()
-        share = Share(self.half.window, self._initial(tile), self._hand_over(tile))
-        accumulator, operands = build_share(nest, self.operands, tile, operands, share)
-        # A tile's coordinates are divisions: behind the main loop they are computed while the other
-        # consumer has the turn, in front of it the first dot would come after them.
-        every = self._scalars([*self._main_loop_roots(), *scalar_roots(nest, self.half)])
-        self._copy(every - first, tile)
-        if self.turns is not None:
-            builder.wait_barrier(self._turn(builder, self.index), turn)
-            turn = builder.integer("xori", turn, builder.constant(1))
-        staged, loaded = epilogue.behind_main_loop(accumulator, staged, loaded)
-        cursors = [operands, *loaded]
-        return [*(value for cursor in cursors for value in cursor.values), staged, turn]
-
-    def _main_loop_roots(self) -> list[ir.Value]:
-        """The scalars that the main loop needs."""
-        inner = self.nest.inner
-        initial = scalars_of(self.half.initial.needed)
-        return [inner.lower_bound, inner.upper_bound, inner.step, *initial]
-
-    def _scalars(self, roots: Sequence[ir.Value]) -> set[Operation]:
-        """The operations of the tile loop's body that scalars are computed from."""
-        return tile_slice(self.nest, roots) - {self.nest.inner.operation}
-
-    def _copy(self, operations: set[Operation], tile: Tile) -> None:
-        for each in (*self.nest.tile_operations, *self.nest.epilogue):
-            if each in operations:
-                tile.clones.copy(each, tile.builder)
-
-    def _initial(self, tile: Tile) -> ir.Value:
-        nest, half = self.nest, self.half
-        clone = TileClone(half.initial, half.window, half.layouts, tile.clones.__getitem__)
-        for needed in half.initial.needed:
-            clone.clone(needed, tile.builder)
-        return clone.value(nest.carried_accumulator.initial, ACCUMULATOR)
-
-    def _hand_over(self, tile: Tile) -> Callable[[AsyncBuilder], None]:
-        outer = self.nest.outer
-        first = outer.lower_bound
-        current = tile.clones[outer.induction_variable]
-
-        def build(builder: AsyncBuilder) -> None:
-            if self.turns is None:
-                return
-            is_later = builder.compare("ne", current, first)
-            builder.arrive_barrier(self._turn(builder, 1 - self.index), is_later)
-
-        return build
-
-    def _turn(self, builder: AsyncBuilder, index: int) -> ir.Value:
-        assert self.turns is not None
-        return builder.slot(self.turns, builder.constant(index))
-
-
-def _erase_unused(operations: Sequence[Operation]) -> None:
-    """Erase tensors that nothing uses any more: their layouts are for other numbers of warps."""
-    for each in reversed(operations):
-        used = any(True for result in each.results for _ in result.uses)
-        if has_tensors(each) and is_pure(each) and not used:
-            each.erase()
-
-
-def _loop_around(builder: AsyncBuilder) -> Operation:
-    owner = builder.place.block.owner.operation
-    assert owner.name == FOR
-    return owner
+def _windows(nest: PersistentNest) -> tuple[Window, ...] | Refusal:
+    """Both halves: of M where they fill wgmma instructions, else of N."""
+    m, n, _ = nest.tile
+    whole = Window.whole((m, n))
+    if m >= CONSUMERS * WGMMA_ROWS:
+        return whole.split(_M, CONSUMERS)
+    if m == WGMMA_ROWS and n >= CONSUMERS * _FEWEST_COLUMNS:
+        return whole.split(_N, CONSUMERS)
+    return Refusal(nest.dot, f"a tile of {m}x{n} cannot be shared out to two consumers")

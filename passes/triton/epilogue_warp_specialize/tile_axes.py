@@ -130,7 +130,8 @@ class _Search:
                 return None
             return Refusal(self._nest.dot, "the accumulator is used transposed and as it is")
         operation = defining_operation(value)
-        assert operation is not None, "the tile loop carries no tensors"
+        if operation is None:
+            return Refusal(self._nest.dot, "the epilogue uses a tensor that is an argument")
         if axes in self.found.setdefault(operation, {}):
             return None
         wrong = _wrong_extent(operation, value, axes, self._nest.tile[:2])

@@ -1,8 +1,8 @@
-"""What each of two consumers computes, and what cannot be shared out to them."""
+"""What each consumer of a tile computes, and what cannot be shared out to several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilepass.analysis.memory_order import root_of
@@ -20,24 +20,20 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import layouts_for
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
-    WGMMA_ROWS,
-    WGMMA_WARPS,
     Layouts,
     Window,
 )
 
-CONSUMERS = 2
 _LOADS = ("tt.load", "tt.descriptor_load")
-_M, _N = 0, 1
-# The narrowest wgmma (PTX ISA, wgmma.mma_async).
-_FEWEST_COLUMNS = 8
 
 
 @dataclass(frozen=True)
-class Half:
-    """What one consumer computes. `initial` is the slice of the accumulator's first value."""
+class Part:
+    """What one consumer computes with so many warps. `initial` is the slice of the accumulator's
+    first value."""
 
     window: Window
+    warps: int
     layouts: Layouts
     initial: TileSlice
     pieces: Pieces
@@ -60,44 +56,40 @@ class Slices:
         return epilogue if isinstance(epilogue, Refusal) else cls(initial, epilogue)
 
 
-def halves_of(
-    nest: PersistentNest, slices: Slices, subtiles: Subtiles
-) -> tuple[Half, Half] | Refusal:
-    """Both consumers' parts, or why the tile cannot be shared out."""
-    axis = _axis_of(nest)
-    if isinstance(axis, Refusal):
-        return axis
-    found: list[Half] = []
-    for window in Window.whole(nest.tile[:2]).split(axis, CONSUMERS):
-        layouts = layouts_for(slices.initial, window, WGMMA_WARPS, nest.dot)
+def parts_of(
+    nest: PersistentNest,
+    slices: Slices,
+    windows: Sequence[Window],
+    warps: int,
+    subtiles: Subtiles,
+) -> tuple[Part, ...] | Refusal:
+    """A part for each window, with so many warps and its epilogue in `subtiles` pieces; or why
+    there is none."""
+    found: list[Part] = []
+    for window in windows:
+        layouts = layouts_for(slices.initial, window, warps, nest.dot)
         if isinstance(layouts, Refusal):
             return layouts
-        pieces = pieces_of(nest, slices.epilogue, window, subtiles, WGMMA_WARPS)
+        pieces = pieces_of(nest, slices.epilogue, window, subtiles, warps)
         if isinstance(pieces, Refusal):
             return pieces
-        found.append(Half(window, layouts, slices.initial, pieces))
-    return found[0], found[1]
+        found.append(Part(window, warps, layouts, slices.initial, pieces))
+    return tuple(found)
 
 
-def foreign_obstacle(nest: PersistentNest, half: Half) -> Refusal | None:
-    """What of a nest, beside the dots and what its stores need, does not suit two consumers."""
-    return _foreign_functions(nest) or _foreign_tensors(nest, half) or _foreign_scalars(nest, half)
+def foreign_obstacle(nest: PersistentNest, part: Part) -> Refusal | None:
+    """What of a nest, beside the dots and what its stores need, suits no consumers of parts."""
+    return (
+        _foreign_functions(nest, part.warps)
+        or _foreign_tensors(nest, part)
+        or _foreign_scalars(nest, part)
+    )
 
 
-def _axis_of(nest: PersistentNest) -> int | Refusal:
-    """The axis along which the tile is cut: M where both halves fill wgmma instructions."""
-    m, n, _ = nest.tile
-    if m >= CONSUMERS * WGMMA_ROWS:
-        return _M
-    if m == WGMMA_ROWS and n >= CONSUMERS * _FEWEST_COLUMNS:
-        return _N
-    return Refusal(nest.dot, f"a tile of {m}x{n} cannot be shared out to two consumers")
-
-
-def scalar_roots(nest: PersistentNest, half: Half) -> list[ir.Value]:
+def scalar_roots(nest: PersistentNest, part: Part) -> list[ir.Value]:
     """The scalars that a consumer's tensors and stores need."""
-    pieces = [each for each in half.pieces.source.needed if not nest.is_tile_load(each.operation)]
-    return scalars_of([*half.initial.needed, *pieces])
+    pieces = [each for each in part.pieces.source.needed if not nest.is_tile_load(each.operation)]
+    return scalars_of([*part.initial.needed, *pieces])
 
 
 def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
@@ -106,23 +98,23 @@ def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
     return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
 
 
-def _foreign_functions(nest: PersistentNest) -> Refusal | None:
+def _foreign_functions(nest: PersistentNest, warps: int) -> Refusal | None:
     """The number of warps of a module is that of all its functions."""
     module = nest.function.parent
     assert module is not None
     functions = [each for each in module.regions[0].blocks[0] if each.operation.name == "tt.func"]
-    if nest.num_warps == WGMMA_WARPS or len(functions) == 1:
+    if nest.num_warps == warps or len(functions) == 1:
         return None
     return Refusal(
         nest.outer.operation,
-        f"num_warps becomes {WGMMA_WARPS}, and the module holds other functions",
+        f"num_warps becomes {warps}, and the module holds other functions",
     )
 
 
-def _foreign_scalars(nest: PersistentNest, half: Half) -> Refusal | None:
+def _foreign_scalars(nest: PersistentNest, part: Part) -> Refusal | None:
     """Scalars must not come from tensors: a part of a tile has another sum or maximum."""
     coordinates = [value for load in nest.tile_loads for value in load.coordinates]
-    for each in tile_slice(nest, [*scalar_roots(nest, half), *coordinates]):
+    for each in tile_slice(nest, [*scalar_roots(nest, part), *coordinates]):
         if each == nest.inner.operation:
             continue
         if any(ir.RankedTensorType.isinstance(operand.type) for operand in each.operands):
@@ -132,9 +124,9 @@ def _foreign_scalars(nest: PersistentNest, half: Half) -> Refusal | None:
     return None
 
 
-def _foreign_tensors(nest: PersistentNest, half: Half) -> Refusal | None:
+def _foreign_tensors(nest: PersistentNest, part: Part) -> Refusal | None:
     """Outside the slices nothing may have effects or tensors of the old number of warps."""
-    known = {each.operation for each in (*half.initial.needed, *half.pieces.source.needed)}
+    known = {each.operation for each in (*part.initial.needed, *part.pieces.source.needed)}
     for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
         if each in known or not has_tensors(each):
             continue
@@ -142,16 +134,16 @@ def _foreign_tensors(nest: PersistentNest, half: Half) -> Refusal | None:
             return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
         if effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} stores nothing that comes from the dot")
-    return _loads_what_it_stores(nest, half)
+    return _loads_what_it_stores(nest, part)
 
 
-def _loads_what_it_stores(nest: PersistentNest, half: Half) -> Refusal | None:
+def _loads_what_it_stores(nest: PersistentNest, part: Part) -> Refusal | None:
     """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
     for the rest of the tile."""
     stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
     written = {root_of(each.operands[0]) for each in stores}
     places = [_place(each) for each in stores]
-    for needed in half.pieces.source.needed:
+    for needed in part.pieces.source.needed:
         load = needed.operation
         if load.name not in _LOADS or nest.is_tile_load(load) or _place(load) in places:
             continue

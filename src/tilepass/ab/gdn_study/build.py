@@ -120,10 +120,10 @@ def compile_arm(request: Request) -> Built:
         compiled, remarks = cute.compile[options](kernel, *arguments, **hook), ()
     ended = time.perf_counter()
     compiled.export_to_c(f"{request.stem}.o", function_name=FUNCTION)
-    cubin = _content(compiled.__cubin__)
+    cubin = content_of(compiled.__cubin__)
     return Built(
         object_file=f"{request.stem}.o",
-        mma_count=_content(compiled.__ptx__).count(b"mma.sync"),
+        mma_count=content_of(compiled.__ptx__).count(b"mma.sync"),
         trace_s=round(traced[0] - begun, 2),
         compile_s=round(ended - traced[0], 2),
         cubin_sha256=hashlib.sha256(cubin).hexdigest()[:16],
@@ -131,7 +131,7 @@ def compile_arm(request: Request) -> Built:
     )
 
 
-def _content(kept: str | bytes) -> bytes:
+def content_of(kept: str | bytes) -> bytes:
     """PTX or cubin that the DSL keeps as content or as the path of a file."""
     if isinstance(kept, bytes):
         return kept

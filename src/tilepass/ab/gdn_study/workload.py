@@ -18,7 +18,13 @@ D = 128
 TensorMaps = 132
 """One tensor map an SM is what the kernel indexes; more than an H200 has does no harm."""
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-Style = Literal["compile", "call"]
+PARAMETERS = (
+    *("g_q", "g_k", "g_v", "g_o", "g_alpha", "g_beta", "g_state", "g_init_state"),
+    *("g_state_indices", "g_state_checkpoints", "checkpoint_cu_starts", "g_tensormaps"),
+    *("cu_seqlens", "scale", "num_q_heads", "num_k_heads", "num_v_heads", "num_sab_heads"),
+    *("num_seqs", "total_checkpoints", "checkpoint_every_n_tokens", "grid_x", "stream"),
+)
+Style = Literal["compile", "trace", "call"]
 Outputs = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -99,49 +105,109 @@ class Inputs:
         return output.to(self.dtype), state
 
     def arguments(self, outputs: Outputs, style: Style, stream: int = 0) -> list[Any]:
-        """The arguments of the class's `__call__` without checkpoints and state indices.
+        """The arguments of the prefill class for SM12x, in its order.
 
-        `compile` makes CuTe tensors of them, `call` passes torch's, as TVM-FFI takes them.
+        `compile` makes CuTe tensors of them for TVM-FFI, `trace` tensors of the same layouts in
+        global memory without data (a CPU's memory is generic), `call` passes torch's.
         """
+        named = self.named(outputs, style, stream)
+        return [named[name] for name in PARAMETERS]
+
+    def named(self, outputs: Outputs, style: Style, stream: int = 0) -> dict[str, Any]:
+        """Arguments by the parameter names of FlashInfer's prefill classes; what is not here is
+        optional (checkpoints, indices of states), and left out by None."""
         driver: Any = importlib.import_module("cuda.bindings.driver")
         wrap, integer, real = _wrappers(style)
         output, state = outputs
         tokens, (hq, hk, hv) = self.case.tokens, self.case.heads
         sequences = len(self.case.lengths)
-        return [
-            wrap(self.q.as_strided((tokens, D, hq), (hq * D, 1, D)), 16, 1),
-            wrap(self.k.as_strided((D, tokens, hk), (1, hk * D, D)), 16, 0),
-            wrap(self.v.as_strided((D, tokens, hv), (1, hv * D, D)), 16, 0),
-            wrap(output.as_strided((D, tokens, self.heads), (1, self.heads * D, D)), 16, 0),
-            wrap(self.alpha.reshape(-1), 16, None),
-            wrap(self.beta.reshape(-1), 16, None),
-            wrap(state, 16, None),
-            wrap(self.init, 16, None),
-            None,
-            None,
-            None,
-            wrap(self.tensor_maps, 128, None),
-            wrap(self.starts, 8, None),
-            real(self.scale),
-            *(integer(number) for number in (hq, hk, hv, self.heads, sequences, 1, 0)),
-            sequences * self.heads,
-            driver.CUstream(stream),
-        ]
+        starts = wrap(self.starts, 8, None)
+        return {
+            "g_q": wrap(self.q.as_strided((tokens, D, hq), (hq * D, 1, D)), 16, 1),
+            "g_k": wrap(self.k.as_strided((D, tokens, hk), (1, hk * D, D)), 16, 0),
+            "g_v": wrap(self.v.as_strided((D, tokens, hv), (1, hv * D, D)), 16, 0),
+            "g_o": wrap(output.as_strided((D, tokens, self.heads), (1, self.heads * D, D)), 16, 0),
+            "g_alpha": wrap(self.alpha.reshape(-1), 16, None),
+            "g_beta": wrap(self.beta.reshape(-1), 16, None),
+            "g_state": wrap(state, 16, None),
+            "g_init_state": wrap(self.init, 16, None),
+            "g_tensormaps": wrap(self.tensor_maps, 128, None),
+            "cu_seqlens": starts,
+            "scale": real(self.scale),
+            "num_q_heads": integer(hq),
+            "num_k_heads": integer(hk),
+            "num_v_heads": integer(hv),
+            "num_sab_heads": integer(self.heads),
+            "num_seqs": integer(sequences),
+            "total_checkpoints": integer(1),
+            "checkpoint_every_n_tokens": integer(0),
+            "grid_x": sequences * self.heads,
+            "stream": driver.CUstream(stream),
+            "g_state_indices": None,
+            "g_state_checkpoints": None,
+            "checkpoint_cu_starts": None,
+        }
+
+    def named_for_chunks(self, outputs: Outputs, style: Style) -> dict[str, Any]:
+        """What the context-parallel prefill takes besides: T [64, 64, H, blocks] of the blocks'
+        inverses, the states at the chunks' starts, and chunks of 128 tokens, one a sequence."""
+        wrap, integer, _ = _wrappers(style)
+        blocks = sum(-(-length // 64) for length in self.case.lengths)
+        square = 64 * 64
+        inverses = torch.zeros(blocks, self.heads, square, dtype=self.dtype, device=self.device)
+        view = inverses.as_strided(
+            (64, 64, self.heads, blocks), (64, 1, square, self.heads * square)
+        )
+        named = self.named(outputs, style)
+        return named | {
+            "g_t": wrap(view, 16, 1),
+            "g_fixed_state": wrap(torch.zeros_like(self.init).reshape(-1), 16, None),
+            "g_initial_state": named["g_init_state"],
+            "g_cu_seqlens": named["cu_seqlens"],
+            "chunk_len": integer(128),
+            "total_cp_chunks": integer(len(self.case.lengths)),
+            "max_cp_chunks_per_seq": integer(1),
+        }
 
 
 def _wrappers(style: Style) -> tuple[Any, Any, Any]:
     if style == "call":
         return (lambda tensor, align, leading: tensor), int, float  # pyright: ignore
     cutlass: Any = importlib.import_module("cutlass")
-    runtime: Any = importlib.import_module("cutlass.cute.runtime")
-
-    def wrap(tensor: torch.Tensor, align: int, leading: int | None) -> Any:
-        wrapped = runtime.from_dlpack(tensor, assumed_align=align, enable_tvm_ffi=True)
-        if leading is None:
-            return wrapped.mark_layout_dynamic()
-        return wrapped.mark_layout_dynamic(leading_dim=leading)
-
+    wrap = _for_ffi if style == "compile" else _without_data
     return wrap, cutlass.Int32, cutlass.Float32
+
+
+def _for_ffi(tensor: torch.Tensor, align: int, leading: int | None) -> Any:
+    runtime: Any = importlib.import_module("cutlass.cute.runtime")
+    wrapped = runtime.from_dlpack(tensor, assumed_align=align, enable_tvm_ffi=True)
+    if leading is None:
+        return wrapped.mark_layout_dynamic()
+    return wrapped.mark_layout_dynamic(leading_dim=leading)
+
+
+def _without_data(tensor: torch.Tensor, align: int, leading: int | None) -> Any:
+    """As `mark_layout_dynamic` makes it: every extent and stride dynamic but the leading stride."""
+    cute: Any = importlib.import_module("cutlass.cute")
+    unit = tensor.stride().index(1) if leading is None else leading
+    return cute.runtime.make_fake_tensor(
+        _element(tensor.dtype),
+        tuple(cute.sym_int() for _ in tensor.shape),
+        tuple(1 if dim == unit else cute.sym_int64() for dim in range(tensor.dim())),
+        assumed_align=align,
+    )
+
+
+def _element(dtype: torch.dtype) -> Any:
+    cutlass: Any = importlib.import_module("cutlass")
+    names = {
+        torch.bfloat16: "BFloat16",
+        torch.float16: "Float16",
+        torch.float32: "Float32",
+        torch.int64: "Int64",
+        torch.uint8: "Uint8",
+    }
+    return getattr(cutlass, names[dtype])
 
 
 def reference(inputs: Inputs) -> Outputs:

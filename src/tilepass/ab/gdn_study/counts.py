@@ -1,0 +1,110 @@
+"""MMA instructions of FlashInfer's prefill classes, dense and rewritten, compiled without a GPU."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tilepass.ab.gdn_study.build import content_of
+from tilepass.ab.gdn_study.source import load_class
+from tilepass.ab.gdn_study.wheels import WITH_SKIP, WITHOUT_SKIP
+from tilepass.ab.gdn_study.workload import Inputs, case
+from tilepass.activate import enabled
+
+NAIVE = "cute-zero-mma{order=k}"
+STRICT = "cute-zero-mma{order=k,strict=true}"
+
+
+_WITH_ALL = {
+    "needs_alpha": True,
+    "needs_beta": True,
+    "needs_init_state": True,
+    "needs_checkpointing": False,
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A class of a FlashInfer version, its constructor's flags, and the `mma.sync` expected.
+
+    `counts` maps pipelines to counts; "" is the unmodified class.
+    """
+
+    version: str
+    module: str
+    name: str
+    flags: Mapping[str, bool | int]
+    counts: Mapping[str, int]
+
+
+KERNELS: Mapping[str, Kernel] = MappingProxyType(
+    {
+        "sm120": Kernel(
+            WITHOUT_SKIP,
+            "delta_rule_sm120",
+            "_FullyFusedDeltaRuleSm120",
+            _WITH_ALL,
+            MappingProxyType({"": 1194, NAIVE: 1122, STRICT: 1158}),
+        ),
+        "sm80": Kernel(
+            WITH_SKIP,
+            "delta_rule_sm80",
+            "_FullyFusedDeltaRuleSm80",
+            _WITH_ALL | {"blk_v": 64},
+            MappingProxyType({"": 1194, NAIVE: 1122}),
+        ),
+        "cp-sm120": Kernel(
+            WITH_SKIP,
+            "delta_rule_cp_sm120",
+            "CPDeltaRulePrefillSm120",
+            {"needs_initial_state": True},
+            MappingProxyType({"": 1984, NAIVE: 1792, STRICT: 1984}),
+        ),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compilation: PTX, seconds for tracing (with the passes) and for compiling, remarks."""
+
+    ptx: str
+    trace_s: float
+    compile_s: float
+    remarks: tuple[str, ...]
+
+    @property
+    def mma_count(self) -> int:
+        """`mma.sync` instructions."""
+        return self.ptx.count("mma.sync")
+
+
+def compile_kernel(kernel: Kernel, folder: Path, pipeline: str, chip: str, dtype: str) -> Compiled:
+    """Compile a class for a chip with a pipeline in force. Raises TilepassError."""
+    cutlass: Any = importlib.import_module("cutlass")
+    cute: Any = importlib.import_module("cutlass.cute")
+    element = {"bf16": cutlass.BFloat16, "f16": cutlass.Float16}[dtype]
+    instance = load_class(folder, kernel.module, kernel.name)(**kernel.flags, dtype=element)
+    inputs = Inputs(case(2, 128, 4), dtype, "cpu")
+    named = inputs.named_for_chunks(inputs.new_outputs(), "trace")
+    parameters = list(inspect.signature(type(instance).__call__).parameters)[1:]
+    times = [time.perf_counter()]
+
+    def note_time(*_: object) -> None:
+        times.append(time.perf_counter())
+
+    options = (cute.GPUArch(chip), cute.KeepPTX(True))
+    with enabled(pipeline, remarks="none") as session:
+        compiled = cute.compile[options](
+            instance, *(named.get(name) for name in parameters), trace_finalize_hooks=note_time
+        )
+    times.append(time.perf_counter())
+    remarks = tuple(remark.format() for remark in session.remarks)
+    ptx = content_of(compiled.__ptx__).decode()
+    return Compiled(ptx, times[1] - times[0], times[2] - times[1], remarks)

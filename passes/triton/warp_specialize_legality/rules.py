@@ -15,7 +15,7 @@ from tilepass.passes.triton.warp_specialize_legality.facts import MarkedFunction
 Kind = Literal["ignores", "fails on", "miscompiles", "works on", "is not judged on"]
 
 HOPPER = 90
-STAGES_ASKED = (3, 9)
+STAGES_ASKED = (3, 7)
 """The first version that leaves a kernel of one stage alone."""
 BOXES_CHECKED = (3, 7)
 """The first version whose verifier compares a TMA copy's box with its buffer."""

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from cute_emulation import Outputs, differing_bits, execute
 from ptx_memory import KernelFault
 
 from tilepass.activate import enabled
+from tilepass.cli.dump_ir import main as dump_ir
 from tilepass.core.errors import TilepassError
 from tilepass.kernels._cute_workload import (
     CompiledCute,
@@ -230,3 +232,11 @@ def test_cute_zero_mma_leaves_out_the_zero_tiles(
     results = [execute(workload, ptx, inputs, config) for ptx in (stock, rewritten)]
     assert wrong(name, inputs, results[1]) is None
     assert differing_bits(*results) == 0
+
+
+def test_dump_ir_of_a_cute_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-p", "cute-zero-mma", "--target", "cuda:90", "--config", "block=64"]
+    folder = tmp_path / "dump"
+    assert dump_ir(["block-diagonal-matmul", *options, "-o", str(folder), "--no-html"]) == 0
+    assert "HMMA 64," in capsys.readouterr().out
+    assert len(list(folder.glob("*/*-trace-cute-zero-mma.mlir"))) == 1

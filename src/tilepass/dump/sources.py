@@ -17,6 +17,7 @@ from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder
 from tilepass.dump.store import write_file
+from tilepass.frontends.cute.lowering import chip_of
 from tilepass.frontends.placed import Placed, place_passes
 from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
@@ -40,7 +41,14 @@ def compile_workload(
     Raises TilepassError for an unknown kernel or setting, and what enabling and compiling raise.
     """
     from tilepass.kernels import get_workload
+    from tilepass.kernels._cute_workload import get_cute_workload, is_cute_workload
 
+    if is_cute_workload(name):
+        cute_workload = get_cute_workload(name)
+        chosen = cute_workload.configure(cute_workload.default_config, settings)
+        with _compiling(name), enabled(pipeline, observers=[recorder], load=load):
+            cute_workload.compile(chosen, chip_of(target))
+        return
     workload = get_workload(name)
     config = workload.configure(workload.default_config, settings)
     with _compiling(name), enabled(pipeline, observers=[recorder], load=load):

@@ -1,4 +1,4 @@
-"""split-consumer, executed: values, protocol, mistakes that must be noticed."""
+"""Consumers that share a tile, executed: values, protocol, mistakes that must be noticed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tilepass.sim.protocol.problems import Problem
 STAGES = 3
 STEPS = (0, 1, STAGES - 1, STAGES, STAGES + 1)
 SPLIT = f"scheme=split-consumer,stages={STAGES}"
+COOPERATIVE = f"scheme=cooperative,stages={STAGES}"
 
 CASES = [
     (Nest(epilogue), f"{SPLIT},epilogue-subtile={subtiles},c-buffers={buffers}")
@@ -35,6 +36,8 @@ CASES = [
     (Nest("bias", warps=4), f"{SPLIT},epilogue-subtile=1,c-buffers=2"),
     (Nest("residual", m=64, n=128, warps=4), f"{SPLIT},epilogue-subtile=1"),
     (Nest("none"), f"{SPLIT},alternate-epilogues=false"),
+    (Nest("residual"), f"{COOPERATIVE},epilogue-subtile=2,c-buffers=2"),
+    (Nest("two-stores", n=128, warps=4), f"{COOPERATIVE},epilogue-subtile=4,c-buffers=1"),
 ]
 
 

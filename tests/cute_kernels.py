@@ -25,7 +25,7 @@ CHIP = "sm_90a"
 def two_products_kernel(
     a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, tiled_mma: cute.TiledMma
 ) -> None:
-    """C = A B^T + A B^T, of (16, 32) bf16 matrices, by one warp."""
+    """C = A B^T + A B^T, of (16, 32) fp16 matrices, by one warp."""
     thread, _, _ = cute.arch.thread_idx()
     slice_ = tiled_mma.get_slice(thread)
     global_a, global_b = slice_.partition_A(a), slice_.partition_B(b)
@@ -44,15 +44,15 @@ def two_products_kernel(
 @cute.jit
 def two_products(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor) -> None:
     """Launch the kernel on (16, 32), (16, 32) and (16, 16) tensors."""
-    mma = warp.MmaF16BF16Op(cutlass.BFloat16, cutlass.Float32, (16, 8, 16))
+    mma = warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     tiled_mma = cute.make_tiled_mma(mma)
     two_products_kernel(a, b, c, tiled_mma).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
 
 def fake_arguments() -> tuple[Any, Any, Any]:
     """Arguments without memory behind them, for compiling alone."""
-    a = make_fake_compact_tensor(cutlass.BFloat16, (16, 32), stride_order=(1, 0))
-    b = make_fake_compact_tensor(cutlass.BFloat16, (16, 32), stride_order=(1, 0))
+    a = make_fake_compact_tensor(cutlass.Float16, (16, 32), stride_order=(1, 0))
+    b = make_fake_compact_tensor(cutlass.Float16, (16, 32), stride_order=(1, 0))
     c = make_fake_compact_tensor(cutlass.Float32, (16, 16), stride_order=(1, 0))
     return a, b, c
 

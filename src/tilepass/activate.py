@@ -69,6 +69,7 @@ class Activation(ContextDecorator):
             triton_version()
         self._triton = TritonPart(for_triton, observers, validator, required=required)
         self._cute = CutePart(for_cute, observers, _make_trial)
+        self._not_validated = for_cute if validator else []
         self.key = self._triton.key
 
     def __enter__(self) -> Session:
@@ -83,6 +84,9 @@ class Activation(ContextDecorator):
         self._triton.enter(make_context, skipped, of_environment=of_environment)
         make_context = _context_maker(session, cute_version)
         self._cute.enter(make_context, session.hear, of_environment=of_environment)
+        for placed in self._not_validated:
+            reason = "not validated: the simulator executes Triton's IR, not CuTe's"
+            session.hear(Remark("missed", placed.instance.name, reason))
         return session
 
     def __exit__(self, *exception: object) -> None:
@@ -109,7 +113,11 @@ def enabled(
     With `validate`, kernels that passes rewrote are executed on the CPU while they are compiled; a
     difference ends the compilation (see frontends.triton.validation). `validate_shapes` are sizes
     for that, as of `tilepass check --shapes`, and imply it. What a cache holds is not compiled, and
-    so not validated.
+    so not validated; nor are CuTe kernels, which a remark says.
+
+    Where the pipeline for CuTe changes, caches in which libraries keep kernels that they compiled
+    are emptied, and those on disk are left alone (see frontends.cute.library_caches). A kernel that
+    the program itself holds stays what it was compiled to.
 
     The pipeline holds for the process, all of its threads included, and for processes that it
     forks; for processes that start anew see `tilepass run` and the variable TILEPASS. Enter and

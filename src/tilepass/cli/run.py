@@ -13,8 +13,9 @@ from tilepass import _startup
 from tilepass.core.errors import TilepassError
 
 _DESCRIPTION = """\
-Run a program in which Triton compiles with a pipeline of passes. The program needs no change; the
-Python processes that it starts are included. Its exit status is passed through.
+Run a program in which Triton and the CuTe DSL compile with a pipeline of passes, each with those
+that are made for it. The program needs no change; the Python processes that it starts are included.
+Its exit status is passed through.
 
 The pipeline reaches the processes by environment variables, which work without this command too
 where tilepass is installed (and only there in processes that ignore PYTHONPATH, as `python -I`; in
@@ -31,7 +32,12 @@ of the stage ttgir. A failure ends the compilation, with the pass, what differs 
 goes wrong, and a file that reproduces it. What cannot be executed (operations that the simulator
 does not know, a kernel that goes wrong on these shapes without the pass) is a remark of the kind
 missed, 'not validated: ...', and the compilation goes on. A kernel that Triton's cache holds is not
-compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything.
+compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything. CuTe
+kernels are not executed: there is no simulator for them, which a remark says.
+
+While passes for CuTe are in force, libraries are told to leave their own caches of CuTe kernels on
+disk alone (FlashInfer, FlashAttention, QuACK: by the variables that they have for it): those are
+keyed by shapes and options, and know nothing of passes.
 """
 
 

@@ -25,7 +25,8 @@ from tilepass.frontends.cute.tracing import Trace
 from tilepass.frontends.cute.versions import cute_version
 from tilepass.frontends.cute.watching import Watched
 from tilepass.frontends.placed import place_passes
-from tilepass.ir.engine import location_of, parse
+from tilepass.ir.engine import location_of
+from tilepass.opt.engine_work import read_cute
 from tilepass.opt.source import Part
 
 # The DSL reads it when it is imported.
@@ -63,7 +64,7 @@ def compile_cute_file(
 
     Raises TilepassError, with the place in the file where it does not parse.
     """
-    module = parse(source.text, source.file)
+    module = read_cute(source)
     passes = place_passes(pipeline, load)
     for placed in passes:
         if not is_for_cute(placed):

@@ -22,13 +22,12 @@ class EngineWork:
         self._flags: tuple[str, ...] = ()
         if is_cute(part.text):
             self.compiler = cute_version()
+            self._module = read_cute(part)
         else:
             self._flags = ("--allow-unregistered-dialect",)
             # Operations of unknown dialects do not change whose pipeline the rest is for.
             self.compiler = triton_version()
-        module = engine.parse("\n" * (part.first_line - 1) + part.text, part.file)
-        # The engine calls a text in memory "-".
-        self._module = engine.parse(with_file_name(engine.print_generic(module), part.file))
+            self._module = _named(engine.parse(_padded(part), part.file), part)
 
     def run(self, step: Step, context: PassContext) -> list[Diagnostic]:
         """As `Work.run`."""
@@ -56,3 +55,18 @@ class EngineWork:
             enable_debug_info=debug_info, print_generic_op_form=form == "generic"
         )
         return text.rstrip("\n")
+
+
+def read_cute(part: Part) -> engine.Module:
+    """The module in a part that holds one of CuTe's. Raises ParseError with the diagnostics."""
+    # Registered dialects read aliases themselves, and the lines stay where they are.
+    return _named(engine.parse_expanded(_padded(part), part.file), part)
+
+
+def _padded(part: Part) -> str:
+    return "\n" * (part.first_line - 1) + part.text
+
+
+def _named(module: engine.Module, part: Part) -> engine.Module:
+    """The module with the file's name in its locations: the engine calls a text in memory "-"."""
+    return engine.parse(with_file_name(engine.print_generic(module), part.file))

@@ -50,6 +50,7 @@ def forget_compiled(report: Callable[[str], None]) -> None:
     and their kernels stay what they are.
     """
     holders = _holders()
+    reported: set[int] = set()
     for holder in holders.values():
         if type(holder) is _CachedFunction:
             cast("Any", holder).cache_clear()
@@ -59,7 +60,9 @@ def forget_compiled(report: Callable[[str], None]) -> None:
         clear = getattr(value, "clear", None)
         if clear and "cache" in name.rpartition(".")[2].lower():
             clear()
-        elif issubclass(type(value), dict | list):
+        elif issubclass(type(value), dict | list) and id(value) not in reported:
+            # A module may have two names (`__main__`).
+            reported.add(id(value))
             report(f"{name} holds kernels that were compiled before; they stay as they are")
 
 

@@ -70,7 +70,8 @@ def _kernel(
     except OutOfReach as stop:
         place = location_of(stop.instruction.operation) if stop.instruction else None
         return _nothing(sites, Failure(stop.reason, place), threads)
-    results = {site.index: _site(machine, site, strict) for site in sites}
+    explainer = explain.Explainer(machine)
+    results = {site.index: _site(explainer, site, strict) for site in sites}
     return ZeroStructure(results, threads, rounds, None)
 
 
@@ -85,7 +86,8 @@ def _until_stable(machine: Machine) -> int:
     raise OutOfReach(f"shared memory is not stable after {machine.limits.rounds} runs")
 
 
-def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
+def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZeros:
+    machine = explainer.machine
     executions = machine.trace.executions.get(site.index, [])
     if not executions:
         return unproven(site.index, explain.why_not_run(machine, site))
@@ -111,7 +113,7 @@ def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
     if not proven:
         place = location_of(products[0].operation)
         reason = b_reason or a_reason
-        failure = Failure(reason, place) if reason else explain.why_not_zero(machine, products[0])
+        failure = Failure(reason, place) if reason else explain.why_not_zero(explainer, products[0])
     return SiteZeros(
         site.index,
         shape,
@@ -120,7 +122,7 @@ def _site(machine: Machine, site: GemmSite, strict: bool) -> SiteZeros:
         a_zero,
         idle,
         needs,
-        explain.evidence(machine, products[0], "b" if b_zero.any() else "a") if zero else (),
+        explain.evidence(explainer, products[0], "b" if b_zero.any() else "a") if zero else (),
         _assumptions(needs) if zero else (),
         failure,
     )

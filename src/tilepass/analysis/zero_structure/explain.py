@@ -10,6 +10,7 @@ from tilepass.analysis.zero_structure.facts import Failure, Step
 from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Machine
 from tilepass.analysis.zero_structure.origins import (
+    Origins,
     condition_of,
     data_operands,
     origins_of,
@@ -23,11 +24,17 @@ from tilepass.ir.engine import location_of
 
 # Through how many stores to shared memory a chain is followed.
 _DEPTH = 6
+# Of how many stores to the same bytes the reason is looked for.
+_MOST_STORES = 16
 _NAMED = re.compile(r'"((?:[^"\\]|\\.)*)"\(')
 _OUT_OF_REACH = {
     "wgmma": "wgmma reads its operands from shared memory through descriptors",
     "tcgen05": "tcgen05.mma reads its operands from shared or tensor memory through descriptors",
 }
+
+
+# A reason, the more telling the lower its number.
+Ranked = tuple[int, Failure]
 
 
 def step(kind: str, item: Instruction) -> Step:
@@ -44,6 +51,30 @@ def _source(item: Instruction) -> str | None:
     return names[-1].replace('\\"', '"').replace("\\22", '"') if names else None
 
 
+class Explainer:
+    """Explanations of one kernel; what was found about a store is kept."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._origins: dict[tuple[int, ...], Origins] = {}
+        self._stores: dict[int, Ranked] = {}
+
+    def origins(self, numbers: tuple[int, ...]) -> Origins:
+        """The origins of values."""
+        found = self._origins.get(numbers)
+        if found is None:
+            found = self._origins[numbers] = origins_of(self.machine, numbers)
+        return found
+
+    def store(self, number: int) -> Ranked:
+        """Why a store leaves something other than 0."""
+        found = self._stores.get(number)
+        if found is None:
+            item = self.machine.program.instructions[number]
+            found = self._stores[number] = _why_store(self, item)
+        return found
+
+
 # ---- what is zero ------------------------------------------------------------------------------
 
 
@@ -55,29 +86,29 @@ def fragment_operands(product: Instruction, operand: str) -> tuple[int, ...]:
     return product.operands[first : first + second]
 
 
-def evidence(machine: Machine, product: Instruction, operand: str) -> tuple[Step, ...]:
+def evidence(explainer: Explainer, product: Instruction, operand: str) -> tuple[Step, ...]:
     """From the mask to the fragment: how the zeros of a fragment come about."""
-    chain = _chain(machine, fragment_operands(product, operand), set(), _DEPTH) or []
+    chain = _chain(explainer, fragment_operands(product, operand), set(), _DEPTH) or []
     return (*chain, step("fragment", product))
 
 
 def _chain(
-    machine: Machine, numbers: tuple[int, ...], seen: set[int], depth: int
+    explainer: Explainer, numbers: tuple[int, ...], seen: set[int], depth: int
 ) -> list[Step] | None:
     """Steps that lead to values, a mask first; None where no mask is found."""
-    origins = origins_of(machine, numbers)
+    origins = explainer.origins(numbers)
     if origins.masks:
         mask = origins.masks[0]
-        condition = condition_of(machine, mask)
+        condition = condition_of(explainer.machine, mask)
         return [step("mask", condition or mask)]
     if depth == 0:
         return None
     for load in origins.loads:
-        for store in _zero_stores(machine, load):
+        for store in _zero_stores(explainer.machine, load):
             if store.number in seen:
                 continue
             seen.add(store.number)
-            chain = _chain(machine, data_operands(store), seen, depth - 1)
+            chain = _chain(explainer, data_operands(store), seen, depth - 1)
             if chain is not None:
                 return [*chain, step("store", store), step("load", load)]
     return None
@@ -111,19 +142,23 @@ def why_not_run(machine: Machine, site: GemmSite) -> Failure:
     return Failure(f"nothing lowered comes from the gemm ({site.atom})")
 
 
-def why_not_zero(machine: Machine, product: Instruction) -> Failure:
+def why_not_zero(explainer: Explainer, product: Instruction) -> Failure:
     """The first fact that fails on the way to a zero fragment: of B, which masks mostly concern."""
-    return _why(machine, product, fragment_operands(product, "b"))
+    return _why(explainer, product, fragment_operands(product, "b"))
 
 
-def _why(machine: Machine, product: Instruction, numbers: tuple[int, ...]) -> Failure:
-    origins = origins_of(machine, numbers)
+def _why(explainer: Explainer, product: Instruction, numbers: tuple[int, ...]) -> Failure:
+    origins = explainer.origins(numbers)
+    spoilers, found = set[int](), list[Ranked]()
     for load in origins.loads:
-        failure = _why_read(machine, load)
-        if failure is not None:
-            return failure
+        some, reasons = _why_read(explainer.machine, load)
+        spoilers |= some
+        found += reasons
+    found += [explainer.store(number) for number in sorted(spoilers)[:_MOST_STORES]]
+    if found:
+        return min(found, key=lambda ranked: ranked[0])[1]
     if origins.masks:
-        return _why_mask(machine, origins.masks[0])
+        return _why_mask(explainer.machine, origins.masks[0])[1]
     for source in origins.sources:
         what = f"the operand comes from {source.name}"
         if source.name == "llvm.load":
@@ -134,46 +169,46 @@ def _why(machine: Machine, product: Instruction, numbers: tuple[int, ...]) -> Fa
     return Failure("the operand is computed in registers", location_of(product.operation))
 
 
-def _why_read(machine: Machine, load: Instruction) -> Failure | None:
-    """What makes the bytes that a load reads non-zero."""
+def _why_read(machine: Machine, load: Instruction) -> tuple[set[int], list[Ranked]]:
+    """The stores that make the bytes of a load non-zero, and other reasons."""
     read = read_by(machine, load)
     if read is None:
-        return None
+        return set(), []
     memory, place = read.memory, read.place
     if place.size == 0:
         place = np.arange(*read.reach)
-    spoilers = np.unique(memory.spoiled_by[place[memory.facts[place] == 0]])
+    spoilers = set(np.unique(memory.spoiled_by[place[memory.facts[place] == 0]]).tolist())
+    at = location_of(load.operation)
     if UNCOVERED in spoilers:
-        return Failure("no store covers all bytes that are read", location_of(load.operation))
-    for number in spoilers:
-        if number >= 0:
-            return _why_store(machine, machine.program.instructions[number])
-    if read.place.size == 0:
-        return Failure("the address of the load is not known", location_of(load.operation))
-    return None
+        return set(), [(1, Failure("no store covers all bytes that are read", at))]
+    stores = {number for number in spoilers if number >= 0}
+    if read.place.size == 0 and not stores:
+        return set(), [(3, Failure("the address of the load is not known", at))]
+    return stores, []
 
 
-def _why_store(machine: Machine, store: Instruction) -> Failure:
+def _why_store(explainer: Explainer, store: Instruction) -> Ranked:
+    machine = explainer.machine
     place = location_of(store.operation)
     if store.number in machine.clobbers:
-        return Failure(machine.clobbers[store.number], place)
+        return 0, Failure(machine.clobbers[store.number], place)
     if store.name not in ("llvm.store", "nvvm.stmatrix"):
-        return Failure(f"the operand's shared memory is filled by {store.name}", place)
+        return 2, Failure(f"the operand's shared memory is filled by {store.name}", place)
     pointer = machine.env[store.operands[1 if store.name == "llvm.store" else 0]]
     if not isinstance(pointer, Pointer) or not pointer.offset.exact:
-        return Failure("the address of the store is not known in every thread", place)
-    origins = origins_of(machine, data_operands(store))
+        return 3, Failure("the address of the store is not known in every thread", place)
+    origins = explainer.origins(data_operands(store))
     if origins.masks:
         return _why_mask(machine, origins.masks[0])
-    return Failure("the store has no mask before it: what it stores may be non-zero", place)
+    return 4, Failure("the store has no mask before it: what it stores may be non-zero", place)
 
 
-def _why_mask(machine: Machine, mask: Instruction) -> Failure:
+def _why_mask(machine: Machine, mask: Instruction) -> Ranked:
     condition = condition_of(machine, mask)
     place = location_of((condition or mask).operation)
     if condition is None:
-        return Failure("the mask is no comparison", place)
+        return 5, Failure("the mask is no comparison", place)
     value = machine.env[condition.results[0]]
     if isinstance(value, Interval) and value.exact:
-        return Failure("the mask leaves a non-zero element in every tile", place)
-    return Failure("the mask's condition is not decided by the thread index", place)
+        return 7, Failure("the mask leaves a non-zero element in every tile", place)
+    return 6, Failure("the mask's condition is not decided by the thread index", place)

@@ -8,6 +8,7 @@ a known finite number. A product of zeros has an unknown sign.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 
 import numpy as np
 
@@ -21,14 +22,29 @@ from tilepass.analysis.zero_structure.zero_bytes import (
 )
 
 
-def product(one: ByteArray, other: ByteArray, finite: int = 0) -> ByteArray:
-    """one * other; `finite` is bit 0 if `one` is a known finite number, bit 1 for `other`."""
-    strict = one & other
-    if finite & 1:
-        strict = strict | other
-    if finite & 2:
-        strict = strict | one
-    return (((one | other) & FREE_SIGN) | (strict & STRICT_SIGN)).astype(np.uint8)
+class Factor(Enum):
+    """What is known of a factor's range: Inf and NaN make 0 * x a NaN."""
+
+    ANY = 0
+    FINITE = 1
+    UNUSUAL = 2
+    """Inf or NaN for certain: nobody may assume otherwise."""
+
+
+def product(
+    one: ByteArray,
+    other: ByteArray,
+    first: Factor = Factor.ANY,
+    second: Factor = Factor.ANY,
+) -> ByteArray:
+    """one * other, of factors of which `first` and `second` are known."""
+    free, strict = np.zeros_like(one & other), one & other
+    for zero, factor in ((one, second), (other, first)):
+        if factor is not Factor.UNUSUAL:
+            free = free | zero
+        if factor is Factor.FINITE:
+            strict = strict | zero
+    return ((free & FREE_SIGN) | (strict & STRICT_SIGN)).astype(np.uint8)
 
 
 def total(one: ByteArray, other: ByteArray) -> ByteArray:

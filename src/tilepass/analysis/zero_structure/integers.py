@@ -23,12 +23,17 @@ from tilepass.analysis.zero_structure.intervals import (
 _TRUSTED = 2.0**62
 
 _EQUAL, _NOT_EQUAL = 0, 1
+# Operations that give the same bits for signed and unsigned numbers, or take unsigned ones.
+_UNSIGNED = ("addi", "subi", "muli", "andi", "ori", "xori", "divui", "remui", "minui", "maxui")
 # Predicates of arith.cmpi above this compare unsigned values.
 _SIGNED = 5
 
 
 def binary(table: Intervals, name: str, one: Interval, other: Interval, width: int) -> Interval:
     """The result of `arith.<name>` on `width`-bit integers."""
+    if width == 1 and name not in _UNSIGNED:
+        # As a signed number a true i1 is -1, as an interval 1.
+        return table.top(1)
     if one.base is not None or other.base is not None:
         return _with_base(table, name, one, other, width)
     if one.exact and other.exact and name in _EXACT:

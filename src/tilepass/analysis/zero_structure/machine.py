@@ -193,8 +193,8 @@ class Machine:
         if item.name != "arith.mulf":
             return ops_numbers.PURE.get(item.name)
         definitions = self.program.definitions
-        finite = [ops_numbers.is_finite(definitions.get(number)) for number in item.operands]
-        return ops_numbers.product(finite[0] + 2 * finite[1])
+        first, second = (ops_numbers.factor_of(definitions.get(x)) for x in item.operands)
+        return ops_numbers.product(first, second)
 
 
 # Operations with regions give values to their results themselves.

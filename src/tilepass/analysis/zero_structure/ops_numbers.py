@@ -19,6 +19,10 @@ Pure = Callable[[Domain, Instruction, tuple[Value, ...]], "Value | tuple[Value, 
 
 _FLOAT_ZERO = re.compile(r"(?:dense<)?(-?)0\.0+(?:e[+-]?\d+)?>?(?: :.*)?", re.DOTALL)
 _NUMBER = re.compile(r"(?:dense<)?(-?\d+|true|false)>?(?: :.*)?", re.DOTALL)
+# MLIR writes Inf, NaN and what has no short decimal form in bits.
+_HEXADECIMAL = re.compile(r"(?:dense<)?(0x[0-9A-Fa-f]+)")
+# The exponent bits of a type: all of them set in Inf and NaN.
+_EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
 _FINITE = re.compile(r"(?:dense<)?-?\d+\.\d+(?:e[+-]?\d+)?>?(?: :.*)?", re.DOTALL)
 
 
@@ -90,19 +94,31 @@ def _constant(domain: Domain, element: Scalar, text: str) -> Number:
     return domain.intervals.constant(value)
 
 
-def is_finite(instruction: Instruction | None) -> bool:
-    """Whether the result is a known finite number, or a vector of one: a constant that is written
-    out, or an integer converted (no integer overflows an f32)."""
+def factor_of(instruction: Instruction | None) -> floats.Factor:
+    """What is known of a value that is a constant, or an integer converted (which is finite: no
+    integer overflows an f32)."""
     if instruction is None:
-        return False
+        return floats.Factor.ANY
     if instruction.name == "arith.constant":
-        return _FINITE.fullmatch(instruction.detail) is not None
-    wide = instruction.types and is_numeric(instruction.types[0])
-    return (
-        instruction.name in ("arith.sitofp", "arith.uitofp")
-        and bool(wide)
-        and element_of(instruction.types[0]).width >= 32
-    )
+        return _factor_of_constant(instruction)
+    if instruction.name in ("arith.sitofp", "arith.uitofp"):
+        wide = element_of(instruction.types[0]).width >= 32
+        return floats.Factor.FINITE if wide else floats.Factor.ANY
+    return floats.Factor.ANY
+
+
+def _factor_of_constant(instruction: Instruction) -> floats.Factor:
+    if _FINITE.fullmatch(instruction.detail):
+        return floats.Factor.FINITE
+    match = _HEXADECIMAL.match(instruction.detail)
+    kind = instruction.types[0]
+    if match is None or not is_numeric(kind):
+        return floats.Factor.ANY
+    exponent = _EXPONENTS.get(element_of(kind).text)
+    if exponent is None:
+        return floats.Factor.ANY
+    unusual = int(match[1], 16) & exponent == exponent
+    return floats.Factor.UNUSUAL if unusual else floats.Factor.FINITE
 
 
 def _integer_binary(name: str) -> Pure:
@@ -194,15 +210,15 @@ def _float_binary(name: str) -> Pure:
     return elementwise(apply)
 
 
-def product(finite: int) -> Pure:
-    """arith.mulf, with what is known of its factors (see `floats.product`)."""
+def product(first: floats.Factor, second: floats.Factor) -> Pure:
+    """arith.mulf, with what is known of its factors."""
 
     def apply(domain: Domain, instruction: Instruction, row: tuple[Number, ...]) -> Number:
         size = element_of(instruction.types[0]).size
         one, other = domain.as_map(row[0], size), domain.as_map(row[1], size)
         if not (one.any or other.any):
             return domain.maps.nothing(size)
-        return domain.maps.from_code(floats.product(one.code, other.code, finite), size)
+        return domain.maps.from_code(floats.product(one.code, other.code, first, second), size)
 
     return elementwise(apply)
 
@@ -289,7 +305,6 @@ PURE: dict[str, Pure] = {
     "arith.cmpi": elementwise(_compare),
     "arith.select": _select,
     "llvm.select": _select,
-    "arith.mulf": product(0),
     "math.fma": elementwise(_fma),
     "llvm.intr.fma": elementwise(_fma),
     "vector.fma": elementwise(_fma),

@@ -5,6 +5,7 @@ For explanations only: nothing here takes part in a proof.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -39,16 +40,16 @@ class Origins:
 def origins_of(machine: Machine, numbers: Iterable[int]) -> Origins:
     """The origins of values."""
     found = Origins()
-    waiting, seen = list(numbers), set[int]()
+    waiting, seen, objects = deque(numbers), set[int](), set[int]()
     definitions = machine.program.definitions
     while waiting:
-        number = waiting.pop(0)
+        number = waiting.popleft()
         item = definitions.get(number)
         if number in seen or item is None:
             continue
         seen.add(number)
         if item.name in _LOADS:
-            waiting += _loaded(machine, item, found)
+            waiting += _loaded(machine, item, found, objects)
         elif item.name in _SOURCES:
             found.sources.append(item)
         elif item.regions:
@@ -136,7 +137,8 @@ def data_operands(store: Instruction) -> tuple[int, ...]:
     return store.operands[1:] if store.name == "nvvm.stmatrix" else store.operands[:1]
 
 
-def _loaded(machine: Machine, load: Instruction, found: Origins) -> list[int]:
+def _loaded(machine: Machine, load: Instruction, found: Origins, objects: set[int]) -> list[int]:
+    """What a load gives: the values stored to a private object, each object once."""
     pointer = machine.env[load.operands[0]]
     if not isinstance(pointer, Pointer):
         found.sources.append(load)
@@ -147,6 +149,9 @@ def _loaded(machine: Machine, load: Instruction, found: Origins) -> list[int]:
     if pointer.region.kind != "private":
         found.sources.append(load)
         return []
+    if int(pointer.region.name) in objects:
+        return []
+    objects.add(int(pointer.region.name))
     values = list[int]()
     for number in machine.writers.get(int(pointer.region.name), {}):
         store = machine.program.instructions[number]

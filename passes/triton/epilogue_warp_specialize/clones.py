@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tilepass.ir import engine
 from tilepass.ir.build import Builder
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.ir.loops import backward_slice
+from tilepass.ir.loops import defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 
 
@@ -34,9 +34,10 @@ class Clones:
     def copy(self, operation: Operation, builder: Builder) -> Operation:
         """A copy of an operation; its results stand for the source's from now on."""
         clone = operation.clone(ip=builder.place).operation
-        for each in engine.operations(clone):
+        for each in engine.operations(clone) if len(clone.regions) else [clone]:
             for index, operand in enumerate(each.operands):
-                each.operands[index] = self[operand]
+                if (stand_in := self._values.get(plain(operand))) is not None:
+                    each.operands[index] = stand_in
         for source, result in zip(operation.results, clone.results, strict=True):
             self[source] = result
         return clone
@@ -48,4 +49,12 @@ def tile_slice(nest: PersistentNest, roots: Sequence[ir.Value]) -> set[Operation
     What the tile loop carries into its next trip is included: every partition carries it.
     """
     values = [*roots, *nest.outer.terminator.operands]
-    return set(backward_slice(values, nest.outer.operation))
+    waiting = [defining_operation(value) for value in values]
+    found: set[Operation] = set()
+    while waiting:
+        operation = waiting.pop()
+        if operation is None or operation in found or operation not in nest.sources:
+            continue
+        found.add(operation)
+        waiting.extend(nest.sources[operation])
+    return found

@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir, operations, same_value
 from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
-from tilepass.ir.loops import Carried, Loop
+from tilepass.ir.loops import Carried, Loop, defining_operation
 
 _BITS = {"i1": 8, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "tf32": 32}
 
@@ -143,6 +143,18 @@ class PersistentNest:
         return tuple(each for index, each in enumerate(carried) if index != self.accumulator)
 
     @cached_property
+    def sources(self) -> dict[Operation, list[Operation]]:
+        """For each operation inside the tile loop those that its operands come from, the operands
+        of operations in its regions included."""
+        inside = operations(self.outer.operation)[1:]
+        found = {each: _defined(each) for each in inside}
+        for each in inside:
+            if len(each.regions):
+                nested = operations(each)[1:]
+                found[each] = [source for one in (each, *nested) for source in _defined(one)]
+        return found
+
+    @cached_property
     def accumulator_type(self) -> TensorType:
         """Shape [M, N], element type and `#ttg.nvidia_mma` encoding of the accumulator."""
         return tensor_type(self.dot.results[0])
@@ -168,6 +180,11 @@ class PersistentNest:
     def is_tile_load(self, operation: Operation) -> bool:
         """Whether an operation is one of `tile_loads`."""
         return any(load.operation == operation for load in self.tile_loads)
+
+
+def _defined(operation: Operation) -> list[Operation]:
+    sources = map(defining_operation, operation.operands)
+    return [source for source in sources if source is not None]
 
 
 def block_of(descriptor: ir.Value) -> TensorType:

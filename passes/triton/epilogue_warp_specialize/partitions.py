@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder
@@ -75,11 +75,11 @@ def _isolate(
     before = [view.operation for view in around.block]
     # Backwards: a copy uses what stands before its source.
     for source in reversed(before[: before.index(around)]):
-        repeatable = is_repeatable(source)
         for result in map(plain, source.results):
-            if repeatable:
-                _repeat(source, result, blocks, builder)
-            elif _users_by_block(result, blocks):
+            users = _users_by_block(result, blocks)
+            if users and is_repeatable(source):
+                _repeat(source, result, users, blocks, builder)
+            elif users:
                 captures.append(result)
     arguments = [plain(each) for each in around.block.arguments]
     used = [each for each in arguments if _users_by_block(each, blocks)]
@@ -94,13 +94,17 @@ def _isolate(
 
 
 def _repeat(
-    source: Operation, result: ir.Value, blocks: Sequence[ir.Block], builder: AsyncBuilder
+    source: Operation,
+    result: ir.Value,
+    users: Mapping[int, list[Operation]],
+    blocks: Sequence[ir.Block],
+    builder: AsyncBuilder,
 ) -> None:
     """Copy a computation to the start of each block that uses its result."""
-    for number, users in _users_by_block(result, blocks).items():
+    for number, inside in users.items():
         copy = source.clone(ip=builder.begin(blocks[number]).place).operation
         index = ir.OpResult(result).result_number
-        for user in users:
+        for user in inside:
             user.replace_uses_of_with(result, copy.results[index])
 
 
@@ -149,7 +153,7 @@ def _with_operands(
     attributes = {
         name: operation.attributes[name] for name in names if name in operation.attributes
     }
-    place = AsyncBuilder(ir.InsertionPoint(operation), builder.location, builder.triton_version)
+    place = builder.at(ir.InsertionPoint(operation))
     successor = place.create(
         operation.name, captures, (), attributes, regions=len(operation.regions)
     )

@@ -90,10 +90,10 @@ class Builder:
     def constant(self, value: int | bool, type_: ir.Type | str = "i32") -> ir.Value:
         """An integer constant; of a tensor type, a splat."""
         type_ = self.type(type_) if isinstance(type_, str) else type_
-        number = str(int(value))
-        if ir.RankedTensorType.isinstance(type_):
-            number = f"dense<{number}>"
-        return self._value("arith.constant", (), type_, {"value": f"{number} : {type_}"})
+        attribute: ir.Attribute | str = f"dense<{int(value)}> : {type_}"
+        if not ir.RankedTensorType.isinstance(type_):
+            attribute = ir.IntegerAttr.get(type_, int(value))
+        return self._value("arith.constant", (), type_, {"value": attribute})
 
     def integer(self, name: IntegerOp, left: ir.Value, right: ir.Value) -> ir.Value:
         """A binary integer operation of arith: `integer("addi", a, b)`."""

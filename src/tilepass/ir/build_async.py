@@ -44,15 +44,27 @@ class AsyncBuilder(Builder):
     ) -> None:
         super().__init__(place, location)
         self.triton_version = triton_version
+        self._types: dict[object, ir.Type] = {}
+
+    def at(self, place: ir.InsertionPoint) -> AsyncBuilder:
+        """The same at another place."""
+        other = AsyncBuilder(place, self.location, self.triton_version)
+        other._types = self._types
+        return other
 
     def inside(self, block: ir.Block) -> AsyncBuilder:
         """The same at the end of a block that has no terminator yet."""
-        return AsyncBuilder(ir.InsertionPoint(block), self.location, self.triton_version)
+        return self.at(ir.InsertionPoint(block))
 
     def begin(self, block: ir.Block) -> AsyncBuilder:
         """The same at the start of a block."""
-        place = ir.InsertionPoint.at_block_begin(block)
-        return AsyncBuilder(place, self.location, self.triton_version)
+        return self.at(ir.InsertionPoint.at_block_begin(block))
+
+    def type(self, view: object) -> ir.Type:
+        """As of Builder; each is parsed once."""
+        if view not in self._types:
+            self._types[view] = super().type(view)
+        return self._types[view]
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array."""

@@ -72,7 +72,8 @@ class _Cta:
         while self.running.any():
             ready = self.running & (self.waiting < 0)
             if not ready.any():
-                raise KernelFault(f"deadlock: threads wait at barriers {np.unique(self.waiting)}")
+                barriers = np.unique(self.waiting[self.running])
+                raise KernelFault(f"deadlock: threads wait at barriers {barriers}")
             # Those that are furthest behind go first, so that threads meet again after a branch.
             here = int(self.place[ready].min())
             threads = np.flatnonzero(ready & (self.place == here))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -51,14 +52,17 @@ def main(arguments: Sequence[str]) -> int:
             print(f"warning: the protocol is not checked: {error}", file=sys.stderr)
             return "not checked"
 
+    said, with_protocol = None, False
     try:
         source = read_source(options.file)
         checked = program(source)
         against = program(read_source(options.against)) if options.against else None
-        alone = against is None and not options.no_protocol
-        said = protocol(checked.module, source) if alone else None
+        with_protocol = against is None and not options.no_protocol
+        said = protocol(checked.module, source) if with_protocol else None
     except UnsupportedOperationsError as error:
         print(error, file=sys.stderr)
+        if with_protocol:
+            print("note: --no-protocol executes the kernel all the same", file=sys.stderr)
         return UNSUPPORTED
     shapes = options.shapes or equivalence.DEFAULT_SHAPES
     cases = list(equivalence.cases(checked, shapes, options.seeds, grid))
@@ -91,6 +95,16 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tilepass check",
@@ -117,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
                         "asynchronous copies")  # fmt: skip
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         default=0.0,
         metavar="T",
         help="difference allowed, relative to the largest magnitude (default 0, equal bits)",

@@ -46,13 +46,14 @@ class Parameter:
 
 
 class Function:
-    """A `tt.func`. The body is set when the compilation of all it calls has begun."""
+    """A `tt.func`. The body is there as soon as it is `compiled`, with all that it calls."""
 
     body: Body
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.slots = 1
+        self.compiled = False
 
     def frame(self, state: object) -> Frame:
         """A frame for one call."""
@@ -122,6 +123,7 @@ class FunctionCompiler:
         """Set the function's body."""
         self._function.body = self.region(operation.regions[0], lifted)
         self._function.slots = len(self._slots) + 1
+        self._function.compiled = True
 
     def slot(self, value: ir.Value) -> int:
         """The slot of a value."""

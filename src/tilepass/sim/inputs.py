@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,8 @@ _ENTRY = re.compile(r"(?:([\w.$-]+)=)?(?:(\d+(?:x\d+)+)|([-+]?\d+)|([-+.\deE]+))
 
 # What a kernel may reach beyond S x S elements: one tile in each direction.
 _MARGIN = 256
+# Of an array; its floats take eight bytes each while they are made.
+_MOST_ELEMENTS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
     generator = np.random.default_rng([seed, zlib.crc32(parameter.name.encode())])
     if group.rank is not None:
         shape = given if isinstance(given, tuple) else (shapes.size,) * group.rank
+        _require_moderate(parameter, shape)
         return HostDescriptor(random_array(shape, group.element, shapes.size, generator))
     if type_.element is None:
         raise OptionError(f"parameter {parameter.name}: no argument can be made for type {type_}")
@@ -106,8 +110,16 @@ def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
         if isinstance(shape, float):
             raise OptionError(f"parameter {parameter.name} is an array, not a number: {given}")
         extents = shape if isinstance(shape, tuple) else (shape,)
+        _require_moderate(parameter, extents)
         return random_array(extents, group.element, shapes.size, generator)
     return _number(parameter, given, shapes.size, generator)
+
+
+def _require_moderate(parameter: Parameter, shape: tuple[int, ...]) -> None:
+    count = math.prod(shape)
+    if not 0 <= count <= _MOST_ELEMENTS:
+        raise OptionError(f"parameter {parameter.name}: an array of {count} elements cannot be "
+                          f"made, at most {_MOST_ELEMENTS}")  # fmt: skip
 
 
 def _number(

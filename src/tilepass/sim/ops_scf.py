@@ -131,6 +131,8 @@ def execute_region(site: Site) -> Step | Suspending:
 @operation("tt.call")
 def call(site: Site) -> Step | Suspending:
     function = site.compiler.program.function(site.attribute("callee").value, site.lifted)
+    if not function.compiled:
+        raise site.refuse(f"a recursive call of {function.name}")
     operands, results = site.operands, site.results
 
     def prepare(frame: Frame) -> tuple[Body, Frame]:

@@ -2,9 +2,10 @@
 
 Imported only where validation is on: it loads the simulator. After each pass that changed a kernel
 the module before it and the one after it run on the same random arguments, and must leave the same
-bits in every array. Before a rewritten kernel is lowered to LLVM, its asynchronous protocol is
-checked. Not so the registers that unfinished dots read: older Tritons overwrite them without any
-pass (see `fix-dot-wait`; `tilepass check` reports it).
+bits in every array. Triton's own passes are not compared: what they do to a kernel is not the
+pass's doing. Before a rewritten kernel is lowered to LLVM, its asynchronous protocol is checked.
+Not so the registers that unfinished dots read: older Tritons overwrite them without any pass (see
+`fix-dot-wait`; `tilepass check` reports it).
 """
 
 from __future__ import annotations

@@ -24,5 +24,7 @@ What is modelled, and how:
 * An allocation is the operation that makes it: one that runs again uses the same memory again.
 
 Not followed (CannotFollow): control flow that depends on tensors or on memory that the kernel
-writes, clusters. Not known (UnsupportedOperationsError): tensor memory and `tcgen05`.
+writes, clusters. Not known (UnsupportedOperationsError, which lists them): tensor memory and
+`tcgen05`, cluster launch control, and `async_copy_mbarrier_arrive`; the values of kernels with
+tensor memory and `tcgen05` are computed all the same.
 """

@@ -1,8 +1,9 @@
 """What the CuTe compiler makes of a module, found on a copy: lowered IR, PTX, a cubin.
 
-The compiler is one pass pipeline, `builtin.module(cute-to-nvvm{...})`. Parsed and printed, it shows
-its passes. Those up to `strength-reduction`, after which only arith, scf, llvm, nvvm and vector are
-left, run one by one just as well; the rest does not, as it passes objects on that have no text.
+The compiler is a pass pipeline, `builtin.module(cute-to-nvvm{...})`, with another one before it for
+`cute.experimental`. Parsed and printed, `cute-to-nvvm` shows its passes. Those up to
+`strength-reduction`, after which only arith, scf, llvm, nvvm and vector are left, run one by one
+just as well; the rest does not, as it passes objects on that have no text.
 """
 
 from __future__ import annotations
@@ -104,17 +105,22 @@ def compile_copy(module: Module, pipeline: str) -> CuteBinary:
 def front_passes(pipeline: str) -> tuple[str, ...]:
     """The passes of a pipeline up to `strength-reduction`, as text.
 
-    Raises UnsupportedVersionError where the installed compiler's pipeline is not one that can be
-    cut there.
+    What stands before `cute-to-nvvm` is one of them. Raises UnsupportedVersionError where the
+    installed compiler's pipeline is not one that can be cut there.
     """
+    *before, last = map(str.strip, split_passes(_inside_module(pipeline)))
     with ir.Context():
-        whole = str(passmanager.PassManager.parse(pipeline))
-        passes = split_passes(whole.removeprefix("builtin.module(").removesuffix(")"))
+        whole = str(passmanager.PassManager.parse(f"builtin.module({last})"))
+        passes = split_passes(_inside_module(whole))
         names = [text.partition("{")[0] for text in passes]
         if ANALYSIS_END not in names:
             raise _unsupported(f"its pipeline has no pass '{ANALYSIS_END}'")
-        front = passes[: names.index(ANALYSIS_END) + 1]
-        return tuple(filter(_can_run_alone, (_EMPTY_OPTION.sub("", text) for text in front)))
+        front = [_EMPTY_OPTION.sub("", text) for text in passes[: names.index(ANALYSIS_END) + 1]]
+        return (*before, *filter(_can_run_alone, front))
+
+
+def _inside_module(pipeline: str) -> str:
+    return pipeline.strip().removeprefix("builtin.module(").removesuffix(")")
 
 
 def split_passes(text: str) -> list[str]:
@@ -136,7 +142,8 @@ def _can_run_alone(text: str) -> bool:
     except ValueError as error:
         if name in _UNNAMED:
             return False
-        raise _unsupported(f"its pass '{name}' does not run alone: {error}") from error
+        reason = str(error).splitlines()[0]
+        raise _unsupported(f"its pass '{name}' does not run alone: {reason}") from error
     return True
 
 

@@ -172,7 +172,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   }
 
   // What the loops carry beside the accumulator each partition carries for itself; a number that
-  // is loaded for each tile is loaded by each that needs it.
+  // is loaded for each tile is loaded by each that needs it. The number of steps may vary.
   // CHECK-LABEL: tt.func @carried
   // CHECK:       default
   // CHECK:         scf.for {{.+}} iter_args({{.+}}, [[MINE:%.+]] = %c0_i32)
@@ -191,7 +191,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %last = scf.for %tile = %c0 to %tiles step %c64 iter_args(%done = %c0) -> (i32) : i32 {
       %entry = tt.addptr %offsets, %tile : !tt.ptr<i32>, i32
       %row = tt.load %entry : !tt.ptr<i32>
-      %d:2 = scf.for %k = %c0 to %steps step %c64 iter_args(%acc = %zero, %depth = %c0) -> (!acc, i32) : i32 {
+      %limit = arith.minsi %steps, %tile : i32
+      %d:2 = scf.for %k = %c0 to %limit step %c64 iter_args(%acc = %zero, %depth = %c0) -> (!acc, i32) : i32 {
         %deeper = arith.addi %depth, %c64 : i32
         %x = tt.descriptor_load %a[%row, %depth] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer

@@ -142,6 +142,8 @@ class EpilogueWarpSpecialize(Pass):
             for refusal in refusals.values():
                 self._refuse(nest.outer, refusal, context)
             return
+        for name, refusal in refusals.items():
+            context.remarks.analysis(refusal.operation, f"{name} cannot be built: {refusal}")
         decision = context.decide(
             "warp-specialize",
             nest.outer.operation,

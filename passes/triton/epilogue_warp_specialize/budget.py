@@ -92,7 +92,7 @@ def choose(
         if least is None or needed < least[0]:
             least = (needed, plan)
     if least is None:
-        return Refusal(nest.outer.operation, f"{scheme.name} has no plan that the options allow")
+        return Refusal(nest.outer.operation, f"{scheme.name} cannot be built with {options}")
     return Refusal(
         nest.outer.operation,
         f"{least[1]} takes {least[0]} bytes of shared memory of {limits.shared_bytes}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.rings import BARRIER_BYTES
 
 # Captures of the partitions and their state (well under 256 bytes), and the gaps in front of
@@ -15,8 +14,3 @@ OVERHEAD_BYTES = 1024
 def ring_bytes(blocks: Iterable[int], slots: int) -> int:
     """A ring of slots with buffers of these sizes, its barriers included."""
     return slots * (sum(blocks) + 2 * BARRIER_BYTES)
-
-
-def scratch_bytes(nest: PersistentNest) -> int:
-    """What the epilogue's own operations need at a time."""
-    return nest.scratch_bytes

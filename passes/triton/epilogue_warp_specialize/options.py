@@ -38,6 +38,12 @@ class Options:
                     f"{fewest} is the least"
                 )
 
+    def __str__(self) -> str:
+        return (
+            f"stages={self.stages}, c-buffers={self.c_buffers}, "
+            f"epilogue-subtile={self.epilogue_subtile}"
+        )
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -74,7 +74,7 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
 def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
     """As many stages as there may be; each group has its own staging buffer."""
     del nest
-    if options.c_buffers in ("auto", 1):
+    if options.c_buffers in ("auto", 1) and options.epilogue_subtile in ("auto", 1):
         for stages in stage_counts(options):
             yield Plan("ping-pong", stages, 1)
 

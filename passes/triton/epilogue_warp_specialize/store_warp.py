@@ -96,6 +96,8 @@ def store_roots(nest: PersistentNest) -> list[ir.Value]:
 def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
     """Two C buffers where enough stages stay, else one and as many stages as there may be."""
     del nest
+    if options.epilogue_subtile not in ("auto", 1):
+        return
     if options.c_buffers in ("auto", 2):
         for stages in stage_counts(options):
             if stages >= _STAGES_BEFORE_BUFFERS or options.c_buffers == 2:

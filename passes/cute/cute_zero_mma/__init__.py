@@ -20,6 +20,7 @@ from tilepass.passes.cute.cute_zero_mma.knowledge import (
     report_assumptions,
 )
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.search import DENSE
 from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
 from tilepass.passes.cute.cute_zero_mma.structures import parse_tiles
@@ -119,9 +120,9 @@ def _check(sites: list[GemmSite], known: dict[int, Known], context: PassContext)
         )
 
 
-def _rewrite(site: GemmSite, known: Known, order: str | None, context: PassContext) -> None:
-    """Emit a gemm's remaining atoms in an order; None leaves it dense."""
-    if order is None:
+def _rewrite(site: GemmSite, known: Known, order: str, context: PassContext) -> None:
+    """Emit a gemm's remaining atoms in an order."""
+    if order == DENSE:
         return
     atoms = ORDERS[order](remaining(known.zeros, site.grid))
     emit_atoms(site, atoms)

@@ -1,0 +1,147 @@
+"""`order=search`: candidates are compiled, and what their binaries say decides.
+
+Without running it a binary tells its spills (LDL and STL), and in the control bits of each
+instruction for how many cycles the issue stalls after it. Spills in a short loop cost more than
+zero atoms gain; stalls rank orders roughly as an H200 does, to about one percent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tilepass import __version__
+from tilepass.core.decisions import Choice
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import BinaryFigures, PassContext
+from tilepass.ir.engine import Module, copied
+from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
+from tilepass.passes.cute.cute_zero_mma.knowledge import Known
+from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
+from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
+from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
+
+DENSE = "dense"
+CACHE_VARIABLE = "TILEPASS_CACHE_DIR"
+# Stalls within this share of each other say nothing about which binary is faster.
+UNDECIDED = 0.01
+_UNIFORM = ("n4", "k-serpentine", "longest-chain", "diagonal", "k")
+
+Orders = Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one candidate's binary says."""
+
+    orders: Orders
+    local_accesses: int
+    stalls: int
+    mma_count: int
+
+
+def search(
+    module: Module,
+    sites: Sequence[GemmSite],
+    known: Mapping[int, Known],
+    heuristic: Orders,
+    context: PassContext,
+) -> dict[int, Choice]:
+    """The best candidate's order for each gemm.
+
+    The heuristic's orders are the first candidate, and stay unless another spills less or stalls
+    clearly less. The outcome is kept on disk: the same module with the same zeros is searched once.
+    Raises TilepassError where nothing can be compiled here.
+    """
+    if context.trial is None:
+        raise TilepassError("order=search compiles candidates, and there is no compiler at hand")
+    file = _cache_file(_key(module, known, context))
+    verdicts = _read(file)
+    if verdicts is None:
+        candidates = [heuristic] + [
+            uniform
+            for name in _UNIFORM
+            if (uniform := {site.index: name for site in sites}) != heuristic
+        ]
+        verdicts = [_try(module, orders, known, context) for orders in candidates]
+        _write(file, verdicts)
+    best = verdicts[0]
+    for verdict in verdicts[1:]:
+        if _is_better(verdict, best):
+            best = verdict
+    reason = (
+        f"best of {len(verdicts)} compiled candidates: {best.local_accesses} local accesses, "
+        f"{best.stalls} issue-stall cycles, {best.mma_count} mma.sync"
+    )
+    return {site.index: Choice(best.orders[site.index], reason) for site in sites}
+
+
+def _is_better(one: Verdict, other: Verdict) -> bool:
+    if one.local_accesses != other.local_accesses:
+        return one.local_accesses < other.local_accesses and one.stalls < other.stalls
+    return one.stalls < other.stalls * (1 - UNDECIDED)
+
+
+def _try(
+    module: Module, orders: Orders, known: Mapping[int, Known], context: PassContext
+) -> Verdict:
+    candidate = copied(module)
+    for site in gemm_sites(candidate):
+        order = orders.get(site.index, DENSE)
+        if isinstance(site, GemmSite) and order != DENSE:
+            emit_atoms(site, ORDERS[order](remaining(known[site.index].zeros, site.grid)))
+    assert context.trial is not None
+    figures: BinaryFigures = context.trial(candidate)
+    return Verdict(
+        dict(orders),
+        figures.local_loads + figures.local_stores,
+        issue_stalls(figures.sass),
+        figures.mma_count,
+    )
+
+
+def _key(module: Module, known: Mapping[int, Known], context: PassContext) -> str:
+    """A hash of the module without its locations, the zeros, and what compiles it."""
+    text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
+    zeros = [(index, str(each.zeros)) for index, each in sorted(known.items()) if each.zeros]
+    options = sorted(context.compile_options.items())
+    told = repr((__version__, str(context.compiler), str(context.target), options, zeros, _UNIFORM))
+    return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
+
+
+def _cache_file(key: str) -> Path:
+    folder = os.environ.get(CACHE_VARIABLE)
+    base = Path(folder) if folder else Path.home() / ".cache" / "tilepass"
+    return base / "zero-mma-orders" / f"{key}.json"
+
+
+def _read(file: Path) -> list[Verdict] | None:
+    if not file.is_file():
+        return None
+    try:
+        rows = json.loads(file.read_text())
+        return [
+            Verdict(
+                {int(index): name for index, name in row.pop("orders").items()},
+                **row,
+            )
+            for row in rows
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TilepassError(f"{file}: not a record of candidates; remove it ({error})") from error
+
+
+def _write(file: Path, verdicts: Sequence[Verdict]) -> None:
+    """Write the record whole or not at all. Raises TilepassError."""
+    part = file.with_suffix(f".{os.getpid()}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
+        part.replace(file)
+    except OSError as error:
+        raise TilepassError(f"{file}: cannot write: {error.strerror}") from error

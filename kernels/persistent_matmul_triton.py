@@ -4,8 +4,9 @@ Operands: A [M, K], B [N, K], both with contiguous rows; bf16, fp16 or fp8 e4m3,
 Variants: descriptors made on the host or in the kernel, C stored by TMA or through pointers,
 epilogues none, bias, bias + GELU, residual.
 
-FLATTEN is hard-coded the way authors do it: the tile loop is flattened, right or wrong. It is what
-the pass `flatten-loops` decides instead.
+FLATTEN and SPECIALIZE are hard-coded the way authors do it: the tile loop is flattened, or marked
+for upstream's warp specialization, right or wrong. The passes `flatten-loops` and
+`epilogue-warp-specialize` decide instead; `warp-specialize-legality` tells what the mark leads to.
 """
 
 from __future__ import annotations
@@ -52,11 +53,13 @@ def compute_tiles(
     GROUP_M: tl.constexpr,
     EPILOGUE: tl.constexpr,
     FLATTEN: tl.constexpr,
+    SPECIALIZE: tl.constexpr,
 ):
     """The persistent loop over this program's tiles. C and the residual go through their
     descriptors, or through pointers where those are None."""
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
+    first, step = tl.program_id(0), tl.num_programs(0)
+    for tile in tl.range(first, tiles, step, flatten=FLATTEN, warp_specialize=SPECIALIZE):
         row, column = tile_origin(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
         accumulator = accumulate(a_desc, b_desc, row, column, K, BLOCK_M, BLOCK_N, BLOCK_K)
         accumulator = apply_epilogue(
@@ -90,11 +93,12 @@ def persistent_matmul(
     GROUP_M: tl.constexpr,
     EPILOGUE: tl.constexpr,
     FLATTEN: tl.constexpr = True,
+    SPECIALIZE: tl.constexpr = False,
 ):
     """Descriptors made on the host: [BLOCK_M, BLOCK_K], [BLOCK_N, BLOCK_K], [BLOCK_M, BLOCK_N]."""
     compute_tiles(
         a_desc, b_desc, c_desc, c_ptr, bias_ptr, residual_desc, residual_ptr, residual_stride,
-        c_stride, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, EPILOGUE, FLATTEN,
+        c_stride, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, EPILOGUE, FLATTEN, SPECIALIZE,
     )  # fmt: skip
 
 
@@ -119,6 +123,7 @@ def persistent_matmul_device(
     EPILOGUE: tl.constexpr,
     POINTER_STORE: tl.constexpr,
     FLATTEN: tl.constexpr = True,
+    SPECIALIZE: tl.constexpr = False,
 ):
     """The same with descriptors made in the kernel. No descriptor has an empty dimension: at K = 0
     they claim one column, which nothing loads."""
@@ -134,7 +139,7 @@ def persistent_matmul_device(
             )
     compute_tiles(
         a_desc, b_desc, c_desc, c_ptr, bias_ptr, residual_desc, residual_ptr, residual_stride,
-        c_stride, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, EPILOGUE, FLATTEN,
+        c_stride, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, EPILOGUE, FLATTEN, SPECIALIZE,
     )  # fmt: skip
 
 
@@ -145,6 +150,7 @@ class PersistentConfig(MatmulConfig):
     descriptors: Literal["host", "device"] = "host"
     store: Literal["tma", "pointer"] = "tma"
     flatten: bool = True
+    specialize: bool = False
     programs: int | None = None
 
 
@@ -205,7 +211,11 @@ class PersistentMatmul(MatmulWorkload[PersistentConfig]):
         return source, config.options()
 
     def constants(self, config: PersistentConfig) -> dict[str, Any]:
-        constants = {**super().constants(config), "FLATTEN": config.flatten}
+        constants = {
+            **super().constants(config),
+            "FLATTEN": config.flatten,
+            "SPECIALIZE": config.specialize,
+        }
         if config.descriptors == "device":
             constants["POINTER_STORE"] = config.store == "pointer"
         return constants

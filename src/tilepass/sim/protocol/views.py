@@ -35,7 +35,8 @@ class View:
         """One element of the first dimension."""
         if self.axes is None:
             return self
-        return replace(self._cut(self.axes[0], position, 1), axes=self.axes[1:])
+        cut = self._cut(self.axes[0], position, 1)
+        return View(cut.region, self.axes[1:], cut.problem)
 
     def window(self, offsets: Sequence[int], shape: Sequence[int]) -> View:
         """The part of this shape that begins at these offsets."""
@@ -60,8 +61,4 @@ class View:
         inside = at >= 0 and first + at + size <= end
         problem = None if inside else f"position {at} of {self.region}, which holds {end - first}"
         box[axis] = (first + at, first + at + size) if inside else box[axis]
-        return replace(
-            self,
-            region=Region(self.region.memory, tuple(box)),
-            problem=self.problem or problem,
-        )
+        return View(Region(self.region.memory, tuple(box)), self.axes, self.problem or problem)

@@ -28,6 +28,8 @@ CASES = [
         ("none", 4, 2),
         ("bias", 2, 2),
         ("residual", 2, 1),
+        # As many buffers as pieces: loaded and stored in place.
+        ("residual", 2, 2),
         ("in-place", 2, 2),
         ("two-stores", 2, 2),
         ("pointers", 2, 1),

@@ -76,11 +76,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:       [[TURNS:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64
 // CHECK:       [[OTHER:%.+]] = ttg.memdesc_index [[TURNS]]{{\[}}%c1_i32]
 // CHECK:       ttng.init_barrier [[OTHER]], 1
-// Each has its own staging buffers, and a ring for pieces of the residual.
+// Each has its own buffers, in which pieces of the residual arrive and from which pieces of C go.
 // CHECK:       [[C:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
-// CHECK:       [[R:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
+// CHECK:       [[EMPTIED:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<1x1xi64
+// CHECK-NEXT:  [[BACK:%.+]] = ttg.memdesc_index [[EMPTIED]]
 // CHECK:       ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
-// CHECK:       ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
+// CHECK-NOT:   ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
 // CHECK:       ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 240, 24, 24, 24>}
 
 // Consumer 0 loads both pieces of the bias, multiplies the upper half of A with all of B, hands the
@@ -96,7 +97,9 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:             [[X:%.+]] = ttg.memdesc_index [[A]]
 // CHECK:             [[UPPER:%.+]] = ttg.memdesc_subslice [[X]]{{\[}}0, 0] : {{.+}} -> !ttg.memdesc<64x64xbf16, {{.+}}, 128x64>
 // CHECK:             [[FIRST:%.+]] = ttng.warp_group_dot [[UPPER]], {{.+}} {inputPrecision = 0 : i32, isAsync = true} : {{.+}} -> tensor<64x128xf32,
-// CHECK:             ttng.arrive_barrier [[OTHER]], 1, {{.+}}
+// CHECK:             ttng.arrive_barrier [[OTHER]], 1, [[LATER:%.+]] :
+// CHECK-NEXT:        ttng.async_tma_store_wait {pendings = 0
+// CHECK-NEXT:        ttng.arrive_barrier [[BACK]], 1, [[LATER]] :
 // CHECK:             scf.for {{.+}} iter_args({{.+}} = [[FIRST]],
 // CHECK:               ttng.warp_group_dot_wait {{.+}} {pendings = 1 : i32}
 // CHECK-NEXT:          [[BEFORE:%.+]] = ttg.memdesc_index [[EMPTY]]
@@ -112,13 +115,13 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:           ttg.convert_layout [[LEFT]] : tensor<64xf32, {{.+}}> -> tensor<64xf32, #ttg.slice<{dim = 0, parent = #mma{{.*}}}>>
 // CHECK-NOT:       ttg.convert_layout {{.+}} : tensor<64x64xf32, #blocked
 // CHECK:           ttng.wait_barrier
-// CHECK:           ttg.local_load {{.+}} -> tensor<64x64xbf16, #mma
-// CHECK:           ttng.async_tma_store_wait {pendings = 1 : i32
-// CHECK:           ttg.local_store
+// CHECK:           [[PIECE:%.+]] = ttg.memdesc_index [[C]]
+// CHECK:           ttg.local_load [[PIECE]] : {{.+}} -> tensor<64x64xbf16, #mma
+// CHECK-NOT:       ttng.async_tma_store_wait
+// CHECK:           ttg.local_store {{.+}}, [[PIECE]] :
 // CHECK:           ttng.fence_async_shared
 // CHECK:           ttng.async_tma_copy_local_to_global {{.+}}, %c0_i32]
 // CHECK:           ttg.convert_layout [[RIGHT]]
-// CHECK:           ttng.async_tma_store_wait {pendings = 1 : i32
 // CHECK:           ttng.async_tma_copy_local_to_global {{.+}}, %c64_i32]
 // CHECK:         ttng.arrive_barrier
 // CHECK:         ttng.async_tma_store_wait {pendings = 0 : i32

@@ -18,7 +18,12 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     tensor_type,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
-from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring, allocate_ring
+from tilepass.passes.triton.epilogue_warp_specialize.rings import (
+    Cursor,
+    Ring,
+    allocate_barriers,
+    allocate_ring,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     CONVERT,
@@ -59,10 +64,21 @@ class Pieces:
         """What a piece brings to each TMA store."""
         return [self.boxes[plain(store.descriptor)].block for store in self.nest.tma_stores]
 
-    def buffer_bytes(self, buffers: int) -> int:
+    def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""
         loads = sum(ring_bytes([bytes_of(block)], buffers) for block in self.load_blocks)
-        return loads + buffers * sum(map(bytes_of, self.store_blocks))
+        return loads + (0 if in_place else buffers * sum(map(bytes_of, self.store_blocks)))
+
+    @cached_property
+    def can_be_in_place(self) -> bool:
+        """Whether what a piece stores can take the place of what it loads: there is one TMA load
+        and one TMA store, of equal blocks, in this order."""
+        loads, stores = self.nest.tile_loads, self.nest.tma_stores
+        if len(loads) != 1 or len(stores) != 1 or self.load_blocks != self.store_blocks:
+            return False
+        ends = (loads[0].operation, stores[0].operation)
+        found = [each for each in self.source.needed if each.operation in ends]
+        return [each.operation for each in found] == [*ends] and found[0].axes == found[1].axes
 
     @cached_property
     def scratch_bytes(self) -> int:
@@ -102,15 +118,28 @@ def pieces_of(
 @dataclass(frozen=True)
 class PieceBuffers:
     """A consumer's own: an array of staging buffers for each TMA store, a ring for each tile load,
-    all of `count` slots."""
+    all of `count` slots.
+
+    `in_place`: a piece is stored from the slot that it was loaded to. There is a slot for every
+    piece of a tile, and one `empty` barrier for all of them: they are handed back together, behind
+    the first dot of the next tile, when the stores have been read without anybody waiting.
+    """
 
     count: int
     staging: tuple[ir.Value, ...]
     rings: tuple[Ring, ...]
+    in_place: bool = False
 
 
-def allocate_pieces(pieces: Pieces, count: int, builder: AsyncBuilder) -> PieceBuffers:
+def allocate_pieces(
+    pieces: Pieces, count: int, in_place: bool, builder: AsyncBuilder
+) -> PieceBuffers:
     """Buffers for `count` pieces of every load and store."""
+    if in_place:
+        (block,) = pieces.load_blocks
+        slots = builder.local_alloc(builder.type(buffer_of(block, count)))
+        full, empty = allocate_barriers(builder, count), allocate_barriers(builder, 1)
+        return PieceBuffers(count, (slots,), (Ring(count, (slots,), full, empty),), True)
     staging = [
         builder.local_alloc(builder.type(buffer_of(block, count))) for block in pieces.store_blocks
     ]
@@ -137,6 +166,14 @@ class PieceRun:
         """The scalars that must be there before the main loop."""
         operands = [operand for each in self._early for operand in each.operation.operands]
         return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+
+    def hand_back(self, builder: AsyncBuilder, is_later: ir.Value) -> None:
+        """Behind a tile's first dot: the slots of the tile before, where they were stored from."""
+        if not self._buffers.in_place:
+            return
+        builder.tma_store_wait(0)
+        (ring,) = self._buffers.rings
+        builder.arrive_barrier(builder.slot(ring.empty, builder.constant(0)), is_later)
 
     def before_main_loop(self) -> None:
         """Load rows and columns: there they take a register or two, behind the main loop their
@@ -172,7 +209,7 @@ class PieceRun:
                 self._store(needed, part)
             else:
                 part.clone(needed, self._builder)
-        if self._stores:
+        if self._stores and not self._buffers.in_place:
             self._staged = next_slot(self._builder, self._staged, self._buffers.count)
 
     def _read(self, needed: Needed, part: TileClone) -> ir.Value:
@@ -181,14 +218,17 @@ class PieceRun:
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
         kind = part.type_of(_read_as(needed.operation), needed.axes, builder)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
-        builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
+        if self._buffers.in_place:
+            self._staged = cursor.slot
+        else:
+            builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
         self._loaded[index] = cursor.next(builder, ring.slots)
         return value
 
     def _store(self, needed: Needed, part: TileClone) -> None:
         builder, index = self._builder, self._stores.index(needed.operation)
         store = self._nest.tma_stores[index]
-        if index == 0:
+        if index == 0 and not self._buffers.in_place:
             # The stores of the piece that had these buffers last have read them.
             builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
         buffer = builder.slot(self._buffers.staging[index], self._staged)
@@ -212,7 +252,10 @@ def build_piece_loads(
                 continue
             index = order.index(needed.operation)
             ring, cursor, load = buffers.rings[index], after[index], loads[index]
-            builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
+            if not buffers.in_place:
+                builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
+            elif window == pieces.windows[0]:
+                builder.wait_barrier(builder.slot(ring.empty, builder.constant(0)), cursor.parity)
             full = builder.slot(ring.full, cursor.slot)
             builder.expect_bytes(full, bytes_of(pieces.load_blocks[index]))
             tile_at = tile.clones.of(load.coordinates)

@@ -75,9 +75,16 @@ SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
 
 @dataclass(frozen=True)
 class SharePlan(Plan):
-    """A plan, and what each consumer does by it."""
+    """A plan, and what each consumer does by it.
 
+    `in_place`: pieces are stored from where they were loaded to (see PieceBuffers).
+    """
+
+    in_place: bool = False
     parts: tuple[Part, ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, in place" if self.in_place else super().__str__()
 
 
 def share_plans(
@@ -93,7 +100,7 @@ def share_plans(
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return iter(())
-    found: list[Plan] = []
+    found: list[SharePlan] = []
     for subtiles in SUBTILES:
         if options.epilogue_subtile not in ("auto", subtiles):
             continue
@@ -101,27 +108,49 @@ def share_plans(
         if isinstance(parts, Refusal) or foreign_obstacle(nest, parts[0]):
             continue
         found += [
-            SharePlan(name, stages, buffers, subtiles, options.alternate_epilogues, parts)
-            for buffers in _buffer_counts(options)
+            SharePlan(name, stages, buffers, subtiles, options.alternate_epilogues, place, parts)
+            for buffers, place in _buffer_counts(options, parts[0], subtiles)
             for stages in stage_counts(options)
         ]
-    found.sort(key=lambda plan: (-plan.stages, -min(plan.c_buffers, 2), plan.epilogue_subtile))
-    return iter(found)
+    return iter(sorted(found, key=_rank))
 
 
-def _buffer_counts(options: Options) -> Sequence[int]:
+# Slots for the dot's operands beyond which another one gains less than overlapped stores do, and
+# below which TMA's latency shows.
+_ENOUGH_STAGES, _FEWEST_STAGES = 4, 3
+
+
+def _rank(plan: SharePlan) -> tuple[int, ...]:
+    """Best first: enough stages to hide TMA's latency, loaded tiles that are there before they are
+    needed, a piece's store beside the next piece, more stages, larger pieces."""
+    pieces = -plan.epilogue_subtile if plan.in_place else plan.epilogue_subtile
+    return (
+        -min(plan.stages, _FEWEST_STAGES),
+        -plan.in_place,
+        -min(plan.stages, _ENOUGH_STAGES),
+        -min(plan.c_buffers, 2),
+        -plan.stages,
+        pieces,
+    )
+
+
+def _buffer_counts(options: Options, part: Part, subtiles: Subtiles) -> Sequence[tuple[int, bool]]:
+    """Numbers of buffers for pieces that the options allow; whether loads and stores share them."""
+    in_place = [(subtiles, True)] if part.pieces.can_be_in_place else []
     if options.c_buffers == "auto":
-        return (1, 2)
-    return [options.c_buffers] if options.c_buffers > 0 else []
+        return [(1, False), (2, False), *in_place]
+    apart = [(options.c_buffers, False)] if options.c_buffers > 0 else []
+    return [*apart, *(each for each in in_place if each[0] == options.c_buffers)]
 
 
 def share_bytes(nest: PersistentNest, plan: SharePlan) -> int:
     """Shared memory that a plan takes, in bytes."""
-    own = sum(
-        part.pieces.buffer_bytes(plan.c_buffers) + part.pieces.scratch_bytes for part in plan.parts
-    )
+    own = [
+        part.pieces.buffer_bytes(plan.c_buffers, plan.in_place) + part.pieces.scratch_bytes
+        for part in plan.parts
+    ]
     turns = len(plan.parts) * BARRIER_BYTES
-    return ring_bytes([nest.stage_bytes], plan.stages) + own + turns + OVERHEAD_BYTES
+    return ring_bytes([nest.stage_bytes], plan.stages) + sum(own) + turns + OVERHEAD_BYTES
 
 
 def build_shares(nest: PersistentNest, plan: SharePlan, machine: Machine) -> None:
@@ -132,7 +161,9 @@ def build_shares(nest: PersistentNest, plan: SharePlan, machine: Machine) -> Non
     blocks = [load.block for load in nest.loads]
     operands = allocate_ring(builder, blocks, plan.stages, readers=len(parts))
     turns = allocate_barriers(builder, len(parts)) if takes_turns(plan) else None
-    buffers = [allocate_pieces(part.pieces, plan.c_buffers, builder) for part in parts]
+    buffers = [
+        allocate_pieces(part.pieces, plan.c_buffers, plan.in_place, builder) for part in parts
+    ]
     consumers = [
         _Consumer(nest, part, index, operands, own, turns)
         for index, (part, own) in enumerate(zip(parts, buffers, strict=True))
@@ -221,7 +252,7 @@ class _Consumer:
         first = self._scalars([*self._main_loop_roots(), *epilogue.early_operands])
         self._copy(first, tile)
         epilogue.before_main_loop()
-        share = Share(self.part.window, self._initial(tile), self._hand_over(tile))
+        share = Share(self.part.window, self._initial(tile), self._hand_over(tile, epilogue))
         accumulator, operands = build_share(nest, self.operands, tile, operands, share)
         # A tile's coordinates are divisions: behind the main loop they are computed while the other
         # consumer has the turn, in front of it the first dot would come after them.
@@ -256,16 +287,16 @@ class _Consumer:
             clone.clone(needed, tile.builder)
         return clone.value(nest.carried_accumulator.initial, ACCUMULATOR)
 
-    def _hand_over(self, tile: Tile) -> Callable[[AsyncBuilder], None]:
+    def _hand_over(self, tile: Tile, epilogue: PieceRun) -> Callable[[AsyncBuilder], None]:
         outer = self.nest.outer
         first = outer.lower_bound
         current = tile.clones[outer.induction_variable]
 
         def build(builder: AsyncBuilder) -> None:
-            if self.turns is None:
-                return
             is_later = builder.compare("ne", current, first)
-            builder.arrive_barrier(self._turn(builder, 1 - self.index), is_later)
+            if self.turns is not None:
+                builder.arrive_barrier(self._turn(builder, 1 - self.index), is_later)
+            epilogue.hand_back(builder, is_later)
 
         return build
 

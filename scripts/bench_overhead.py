@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.corpus import overhead
 
+SPECIALIZED_EPILOGUES = ("none", "bias", "bias_gelu", "residual")
 SMALL_FILE = "module {\n  tt.func public @f(%x: i32) {\n    tt.return\n  }\n}\n"
 
 
@@ -86,6 +87,7 @@ def _measurements(kernels: int | None, rounds: int) -> Iterator[tuple[str, Calla
             "a pass whose touches do not occur", "touches-nothing", 0.3, kernels, rounds
         ),
     )
+    yield "specialize", lambda: _specialize(rounds)
     yield "trip", _trip
     yield "memory", _memory
     yield "launch", _launch
@@ -103,6 +105,16 @@ def _compile(what: str, pipeline: str, target: float, kernels: int | None, round
         details += f"; quartiles {quartiles[0]:.2f} and {quartiles[2]:.2f}"
     median = statistics.median(percents)
     return Figure(f"CPU time to cubin with {what}", median, "%", target, details)
+
+
+def _specialize(rounds: int) -> Figure:
+    variants = [{"flatten": False, "epilogue": name} for name in SPECIALIZED_EPILOGUES]
+    shares = overhead.pass_shares("persistent_matmul", variants, "epilogue-warp-specialize", rounds)
+    percents = [100 * share for share in shares]
+    named = zip(SPECIALIZED_EPILOGUES, percents, strict=True)
+    details = ", ".join(f"{name} {percent:.2f}" for name, percent in named)
+    what = "CPU time to cubin inside epilogue-warp-specialize"
+    return Figure(what, max(percents), "%", 2.0, f"the most of {details}")
 
 
 def _trip() -> Figure:

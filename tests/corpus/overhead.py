@@ -8,21 +8,24 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import triton.language as tl
 from triton import knobs
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, MockTensor
 
+from tilepass.ab.arms import fresh_compilation
 from tilepass.activate import enabled
 from tilepass.core.pass_base import Anchor, Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
+from tilepass.kernels import get_workload
 from tilepass.passes.triton.test_round_trip import TestRoundTrip
 
 from .compiling import run_stages
@@ -62,6 +65,40 @@ def compile_overhead(pipeline: str, entries: list[Entry], rounds: int) -> list[f
                 plain.append(_cpu_time(entry, "ttgir"))
         whole = min(_cpu_time(entry, "cubin") for _ in range(2))
         shares.append((min(with_pipeline) - min(plain)) / whole)
+    return shares
+
+
+def pass_shares(
+    kernel: str, variants: Sequence[Mapping[str, object]], pipeline: str, rounds: int
+) -> list[float]:
+    """Per variant of a kernel of tilepass, the share of the CPU time to cubin that goes into the
+    passes of `pipeline` and the trips they take; the fastest of `rounds` compilations counts.
+
+    For passes that change the kernel: what the compiler then does with it is not their cost.
+    """
+    workload, spent = get_workload(kernel), 0.0
+    run_passes: Any = bridge.run_passes
+
+    def timed(*arguments: Any) -> Any:
+        nonlocal spent
+        start = time.process_time()
+        try:
+            return run_passes(*arguments)
+        finally:
+            spent += time.process_time() - start
+
+    shares: list[float] = []
+    with patch.object(bridge, "run_passes", timed), fresh_compilation():
+        for fields in variants:
+            config = workload.config_for(workload.default_shapes[0], **fields)
+            inside, whole = list[float](), list[float]()
+            for _ in range(rounds):
+                spent, start = 0.0, _cpu()
+                with enabled(pipeline, remarks="none"):
+                    workload.compile(config, HOPPER)
+                inside.append(spent)
+                whole.append(_cpu() - start)
+            shares.append(min(inside) / min(whole))
     return shares
 
 

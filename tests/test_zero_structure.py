@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import random
 import re
 from dataclasses import replace
@@ -291,10 +292,7 @@ def test_integer_results_are_inside(name: str, width: int) -> None:
 @pytest.mark.parametrize("predicate", range(10))
 def test_comparisons_and_what_they_say(predicate: int) -> None:
     table, source = Intervals(), random.Random(predicate)
-    functions = [
-        *(lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a <= b),
-        *(lambda a, b: a > b, lambda a, b: a >= b),
-    ]
+    functions = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
     for _ in range(100):
         one, other = (random_interval(table, 32, source) for _ in range(2))
         result = compare(table, predicate, one, other)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory
+from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory, ops_pointers
 from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
 from tilepass.analysis.zero_structure.private import Registers
@@ -17,6 +17,7 @@ from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
 EFFECTS: dict[str, Effect] = {
     **control.CONTROL,
     **ops_memory.EFFECTS,
+    **ops_pointers.EFFECTS,
     **ops_gpu.EFFECTS,
     **ops_matrix.EFFECTS,
 }

@@ -183,7 +183,7 @@ class Machine:
 
     def _pure_function(self, item: Instruction) -> ops_numbers.Pure | None:
         from tilepass.analysis.zero_structure.control import refines
-        from tilepass.analysis.zero_structure.ops_memory import PURE_POINTERS
+        from tilepass.analysis.zero_structure.ops_pointers import PURE_POINTERS
 
         if item.name == "arith.select" and refines(self, item):
             return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilepass.analysis.zero_structure.attributes import Bulk
 from tilepass.analysis.zero_structure.intervals import IntArray, Interval
 from tilepass.analysis.zero_structure.machine import Effect, Machine
 from tilepass.analysis.zero_structure.ops_memory import clobber_at
 from tilepass.analysis.zero_structure.private import Registers
-from tilepass.analysis.zero_structure.program import Bulk, Instruction
+from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.types import Scalar
 from tilepass.analysis.zero_structure.values import Mask, Number, Struct, Value
 from tilepass.analysis.zero_structure.zero_bytes import ZeroBytes
@@ -87,9 +88,10 @@ def bulk_copy(
 ) -> None:
     """A bulk copy without a tensor map: the size is an operand (destination, barrier, source,
     size)."""
-    size = values[3] if len(values) > 3 else None
-    bounded = isinstance(size, Interval) and size.base is None and size.most <= (1 << 20)
-    most = size.most if bounded and isinstance(size, Interval) and size.most > 0 else None
+    most = None
+    for size in values[3:4]:
+        if isinstance(size, Interval) and size.base is None:
+            most = size.most if 0 < size.most <= machine.limits.shared_bytes else None
     clobber_at(machine, item, values[0], most, state, mask, "a bulk copy of unknown size")
 
 

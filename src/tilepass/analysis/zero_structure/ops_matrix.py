@@ -11,11 +11,12 @@ from typing import cast
 
 import numpy as np
 
+from tilepass.analysis.zero_structure.attributes import MatrixMove, MatrixProduct
 from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Effect, Execution, Machine
 from tilepass.analysis.zero_structure.ops_memory import clobber_at
 from tilepass.analysis.zero_structure.private import Registers
-from tilepass.analysis.zero_structure.program import Instruction, MatrixMove, MatrixProduct
+from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.types import Fields, Scalar, Type, Vector
 from tilepass.analysis.zero_structure.values import Domain, Mask, Number, Pointer, Struct, Value
 from tilepass.analysis.zero_structure.zero_bytes import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import cast
 
+from tilepass.analysis.zero_structure.attributes import DYNAMIC_INDEX
 from tilepass.analysis.zero_structure.ops_numbers import Pure
-from tilepass.analysis.zero_structure.program import DYNAMIC_INDEX, Instruction
+from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.types import Scalar, Vector
 from tilepass.analysis.zero_structure.values import Domain, Number, Value
 

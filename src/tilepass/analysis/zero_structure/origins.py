@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tilepass.analysis.zero_structure.attributes import MatrixMove
 from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Machine
 from tilepass.analysis.zero_structure.ops_matrix import lane_pieces
-from tilepass.analysis.zero_structure.program import Instruction, MatrixMove
+from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.shared import SharedMemory
 from tilepass.analysis.zero_structure.types import Scalar, Vector, size_of
 from tilepass.analysis.zero_structure.values import WARP, Pointer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +92,7 @@ def unread(
 
 
 def fold(
-    executions: list[Execution],
+    executions: Sequence[Execution],
     grid: Grid,
     offset: Callable[[Execution], int | None],
     zero: Callable[[Execution], bool],

@@ -47,11 +47,12 @@ class ZeroBytes:
 
         SIGNS bits where it is a zero, ZEROS bits where it is +0.0.
         """
-        if self._code is None:
+        code = self._code
+        if code is None:
             lower = np.bitwise_and.reduce(self.facts[:, :-1], axis=1) & ZEROS
             top = self.facts[:, -1]
-            self._code = (top & (lower | lower >> 1)).astype(np.uint8)
-        return self._code
+            self._code = code = (top & (lower | lower >> 1)).astype(np.uint8)
+        return code
 
 
 class ZeroMaps:

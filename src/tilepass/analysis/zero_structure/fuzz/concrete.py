@@ -1,39 +1,29 @@
 """A concrete interpreter of lowered kernels: one block, all threads in step, real numbers.
 
-An independent evaluation to test the analysis against: it shares the decoder (`program`) and
-nothing of the abstract domains. A value is its bits, uint64 of shape (threads, elements). Branches
-run one after the other under masks, so kernels whose threads wait for each other inside branches
-are out of scope; what is not interpreted raises NotInterpreted.
+An independent evaluation to test the analysis against: it shares the decoder (`program`) and the
+record of an mma, and nothing of the abstract domains. A value is its bits, uint64 of shape
+(threads, elements). Branches run one after the other under masks, so kernels whose threads wait for
+each other inside branches are out of scope; what is not interpreted raises NotInterpreted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilepass.analysis.zero_structure.attributes import DYNAMIC_INDEX
 from tilepass.analysis.zero_structure.fuzz import concrete_matrix, concrete_numbers
 from tilepass.analysis.zero_structure.fuzz.concrete_memory import Memory
 from tilepass.analysis.zero_structure.fuzz.concrete_numbers import Bits, NotInterpreted, as_signed
-from tilepass.analysis.zero_structure.program import DYNAMIC_INDEX, Block, Instruction, Program
+from tilepass.analysis.zero_structure.machine import Execution
+from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Address, Fields, Scalar, Type, Vector, size_of
 
 Values = Any
 _QUIET = frozenset(("nvvm.barrier", "nvvm.barrier0", "nvvm.bar.warp.sync", "llvm.intr.assume"))
 _ENDS = frozenset(("scf.yield", "scf.condition", "cuda.return", "gpu.return", "func.return"))
-
-
-@dataclass(frozen=True)
-class ConcreteRun:
-    """One mma of a site, as it ran: the facts that `tiles.fold` takes."""
-
-    a_offset: int | None
-    b_offset: int | None
-    c_offset: int | None
-    a_zero: int
-    b_zero: int
 
 
 class Interpreter:
@@ -45,7 +35,7 @@ class Interpreter:
         self.program = program
         self.threads = threads
         self.memory = Memory(program, threads, random)
-        self.runs: dict[int, list[ConcreteRun]] = {}
+        self.runs: dict[int, list[Execution]] = {}
         self._arguments = arguments
         self._env: dict[int, Values] = {}
 
@@ -239,7 +229,7 @@ class Interpreter:
                 for start, stop in ((0, first), (first, second), (second, len(values)))
             ]
             zeros = [15 * concrete_matrix.is_zero(item.detail, part, mask) for part in (a, b)]
-            run = ConcreteRun(places[0], places[1], places[2], zeros[0], zeros[1])
+            run = Execution(places[0], places[1], places[2], zeros[0], zeros[1])
             self.runs.setdefault(item.site, []).append(run)
         return concrete_matrix.multiply(item.detail, a, b, c)
 
@@ -273,5 +263,6 @@ def _undefined(kind: Type, threads: int) -> Values:
 
 def _choose(condition: NDArray[np.bool_], one: Values, other: Values) -> Values:
     if isinstance(one, list):
-        return [_choose(condition, a, b) for a, b in zip(one, other, strict=True)]
-    return np.where(condition[:, None], one, other)
+        members = cast("list[Values]", one)
+        return [_choose(condition, a, b) for a, b in zip(members, other, strict=True)]
+    return cast("Values", np.where(condition[:, None], one, other))

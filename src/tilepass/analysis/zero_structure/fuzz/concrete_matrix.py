@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilepass.analysis.zero_structure.attributes import MatrixMove, MatrixProduct
 from tilepass.analysis.zero_structure.fuzz.concrete_memory import Memory
 from tilepass.analysis.zero_structure.fuzz.concrete_numbers import (
     Bits,
@@ -14,7 +15,6 @@ from tilepass.analysis.zero_structure.fuzz.concrete_numbers import (
     as_float,
     from_float,
 )
-from tilepass.analysis.zero_structure.program import MatrixMove, MatrixProduct
 from tilepass.analysis.zero_structure.types import Scalar
 
 _TYPES = {

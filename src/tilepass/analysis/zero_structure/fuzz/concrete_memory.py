@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,10 +81,12 @@ class Memory:
             else:
                 data[place] = flat[threads]
 
-    def _places(self, address: NDArray[np.uint64], size: int, mask: NDArray[np.bool_]):
+    def _places(
+        self, address: NDArray[np.uint64], size: int, mask: NDArray[np.bool_]
+    ) -> Iterator[tuple[NDArray[np.uint8], bool, NDArray[np.int64], NDArray[np.int64]]]:
         region = (address >> np.uint64(_SHIFT)).astype(np.int64)
         offset = (address & np.uint64((1 << _SHIFT) - 1)).astype(np.int64)
-        for number in np.unique(region[mask]):
-            data, private = self._regions[number]
+        for number in np.unique(region[mask]).tolist():
+            data, private = self._regions[int(number)]
             threads = np.nonzero(mask & (region == number))[0]
             yield data, private, threads, offset[threads][:, None] + np.arange(size)

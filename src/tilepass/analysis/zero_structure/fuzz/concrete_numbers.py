@@ -152,22 +152,26 @@ def _compare(item: Instruction, values: list[Any], source: Scalar) -> Bits:
     raise NotInterpreted(f"arith.cmpf with predicate {predicate}")
 
 
-_FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_Unary = Callable[[Any], Any]
+_Binary = Callable[[Any, Any], Any]
+
+_ON_ONE_FLOAT: dict[str, _Unary] = {
+    "arith.negf": np.negative,
+    "arith.extf": lambda one: one,
+    "arith.truncf": lambda one: one,
+    "math.exp2": np.exp2,
+    "math.exp": np.exp,
+    "math.absf": np.abs,
+}
+_ON_TWO_FLOATS: dict[str, _Binary] = {
     "arith.addf": np.add,
     "arith.subf": np.subtract,
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
-    "arith.negf": np.negative,
-    "arith.extf": lambda one: one,
-    "arith.truncf": lambda one: one,
     "arith.maximumf": np.maximum,
     "arith.minimumf": np.minimum,
     "arith.maxnumf": np.fmax,
     "arith.minnumf": np.fmin,
-    "math.exp2": np.exp2,
-    "math.exp": np.exp,
-    "math.absf": np.abs,
-    "math.fma": lambda one, other, addend: one * other + addend,
 }
 
 
@@ -176,9 +180,13 @@ def _on_floats(name: str, values: list[Any], source: Scalar, target: Scalar) -> 
     with np.errstate(all="ignore"):
         if name in ("arith.fptosi", "arith.fptoui"):
             return cut(np.trunc(np.nan_to_num(numbers[0])), target.width)
-        if name not in _FLOAT_FUNCTIONS:
-            raise NotInterpreted(name)
-        return from_float(_FLOAT_FUNCTIONS[name](*numbers), target)
+        if name in _ON_ONE_FLOAT:
+            return from_float(_ON_ONE_FLOAT[name](numbers[0]), target)
+        if name in _ON_TWO_FLOATS:
+            return from_float(_ON_TWO_FLOATS[name](numbers[0], numbers[1]), target)
+        if name == "math.fma":
+            return from_float(numbers[0] * numbers[1] + numbers[2], target)
+        raise NotInterpreted(name)
 
 
 def _truncated(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -191,13 +199,13 @@ def _floored(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int
     return one // np.where(other == 0, 1, other)
 
 
-_SIGNED: dict[str, Callable[..., Any]] = {
+_SIGNED: dict[str, _Binary] = {
     "addi": operator.add,
     "subi": operator.sub,
     "muli": operator.mul,
-    "andi": operator.and_,
-    "ori": operator.or_,
-    "xori": operator.xor,
+    "andi": lambda one, other: one & other,
+    "ori": lambda one, other: one | other,
+    "xori": lambda one, other: one ^ other,
     "divsi": _truncated,
     "remsi": lambda one, other: one - _truncated(one, other) * other,
     "floordivsi": _floored,
@@ -206,7 +214,7 @@ _SIGNED: dict[str, Callable[..., Any]] = {
     "maxsi": np.maximum,
     "shrsi": lambda one, other: one >> np.clip(other, 0, 63),
 }
-_UNSIGNED: dict[str, Callable[..., Any]] = {
+_UNSIGNED: dict[str, _Binary] = {
     "shli": lambda one, other: one << np.minimum(other, np.uint64(63)),
     "shrui": lambda one, other: one >> np.minimum(other, np.uint64(63)),
     "divui": lambda one, other: one // np.maximum(other, np.uint64(1)),

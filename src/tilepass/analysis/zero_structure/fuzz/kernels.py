@@ -1,5 +1,6 @@
 # The DSL ships no types, and its decorators return what they like.
 # pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportPrivateImportUsage=false, reportGeneralTypeIssues=false, reportArgumentType=false
 """The kernel of a recipe, in the CuTe DSL."""
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def zero_tiles(recipe: Recipe) -> NDArray[np.bool_]:
     held = may_hold(recipe)
     if recipe.operand == "b":
         shape = (recipe.rows // N_TILE, N_TILE, recipe.columns // K_TILE, K_TILE)
-        return ~held.reshape(shape).any(axis=(1, 3))
+        return np.asarray(~held.reshape(shape).any(axis=(1, 3)))
     stripes = recipe.rows // (M_TILE * recipe.warps)
     shape = (stripes, recipe.warps * M_TILE, recipe.columns // K_TILE, K_TILE)
-    return ~held.reshape(shape).any(axis=(1, 3))
+    return np.asarray(~held.reshape(shape).any(axis=(1, 3)))

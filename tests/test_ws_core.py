@@ -6,9 +6,11 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import ws_core_kernels as kernels
 from tests.corpus.pass_context import make_context
 from tests.protocol_support import module_of
 from tests.ws_core_support import (
@@ -17,6 +19,7 @@ from tests.ws_core_support import (
     Compiled,
     check_protocol,
     check_values,
+    compile_source,
     compile_with,
 )
 from tilepass.core.assembler import AssemblerLog
@@ -135,6 +138,23 @@ def test_large_tiles_fit(scheme: str, texts: dict[str, str]) -> None:
     assert compiled.log == AssemblerLog(0, 0, ())
     assert compiled.kernel.metadata.num_warps == 12
     assert 190_000 < compiled.kernel.metadata.shared <= 232_448 or texts.get("store") == "pointer"
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme"),
+    [
+        (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=1), "cooperative"),
+        (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=2), "store-warp"),
+        (kernels.source(kernels.normalized), "cooperative"),
+        (kernels.source(kernels.normalized), "ping-pong"),
+    ],
+)
+def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
+    compiled = compile_source(source, f"scheme={scheme},stages={STAGES}")
+    assert "ttg.warp_specialize" in engine.operation_names(compiled.after)
+    check_values(compiled, STEPS)
+    check_protocol(compiled, STEPS)
+    assert compiled.log == AssemblerLog(0, 0, ())
 
 
 def test_no_scheme_leaves_the_kernel_alone() -> None:

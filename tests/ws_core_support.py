@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from tilepass.sim.protocol.problems import Problem
 
 PASS = "epilogue-warp-specialize"
 HOPPER = gpu_target(Target("cuda", 90))
+_ARRAYS = 320
 SMALL = {"block_m": "64", "block_n": "64", "block_k": "64", "num_warps": "4"}
 
 
@@ -64,21 +66,45 @@ def compile_with(kernel: str, options: str, **texts: str) -> Compiled:
     """Compile a workload to a binary under the pass; `texts` are fields of its configuration."""
     workload = get_workload(kernel)
     config = workload.config_from(workload.default_shapes[0], texts)
+    return _compiled(config, lambda: workload.compile(config, HOPPER), options)
+
+
+def compile_source(source: Any, options: str) -> Compiled:
+    """Compile a kernel of ws_core_kernels for 4 warps under the pass."""
+    triton: Any = importlib.import_module("triton")
+
+    def compile_it() -> Any:
+        return triton.compile(source, target=HOPPER, options={"num_warps": 4})
+
+    return _compiled(_Tile(), compile_it, options)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The tile of the kernels of ws_core_kernels."""
+
+    block_m: int = 64
+    block_n: int = 64
+    block_k: int = 64
+
+
+def _compiled(config: Any, compile_it: Callable[[], Any], options: str) -> Compiled:
     pipeline = f"keep-module{{slot=before}},{PASS}{{{options}}},keep-module{{slot=after}}"
     with enabled(pipeline, remarks="none") as session:
-        compiled = workload.compile(config, HOPPER)
+        kernel = compile_it()
     before, after = (engine.parse(KeepModule.texts[slot]) for slot in ("before", "after"))
-    return Compiled(config, compiled, before, after, KeepModule.logs[-1], session.remarks)
+    return Compiled(config, kernel, before, after, KeepModule.logs[-1], session.remarks)
 
 
 def shapes_of(config: Any, steps: int, rows: int, columns: int) -> Shapes:
-    """Sizes of so many steps along K, and of so many tiles."""
+    """Sizes of so many steps along K, and of so many tiles, the last row of them cut off; arrays
+    are large enough for all."""
     sizes = {
-        "M": config.block_m * rows,
+        "M": config.block_m * rows - 16,
         "N": config.block_n * columns,
         "K": config.block_k * steps,
     }
-    return Shapes(64, sizes)
+    return Shapes(_ARRAYS, sizes)
 
 
 def check_values(compiled: Compiled, steps: Iterable[int]) -> None:

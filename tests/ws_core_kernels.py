@@ -1,0 +1,92 @@
+"""Persistent kernels as users write them, beside those of tilepass.kernels."""
+
+# Kernels are written in the language of Triton, which the type checker does not know.
+# pyright: basic, reportAssignmentType=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.compiler import ASTSource
+
+_BLOCK = 64
+
+
+@triton.jit
+def _origin(tile, tiles_m, tiles_n):
+    group = tile // (8 * tiles_n)
+    rows = min(tiles_m - group * 8, 8)
+    return group * 8 + tile % rows, tile % (8 * tiles_n) // rows
+
+
+@triton.jit
+def subtiled(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    BLOCK: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+    HALVES: tl.constexpr,
+):
+    """Triton's tutorial: descriptors of the kernel, a second count of the tiles for the epilogue,
+    which may go out in halves."""
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK), tl.cdiv(N, BLOCK)
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK, BLOCK])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK, BLOCK // HALVES])
+    stored = tl.program_id(0) - PROGRAMS
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS, flatten=True):
+        m, n = _origin(tile, tiles_m, tiles_n)
+        accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+        for k in range(tl.cdiv(K, BLOCK)):
+            a = a_desc.load([m * BLOCK, k * BLOCK])
+            b = b_desc.load([n * BLOCK, k * BLOCK])
+            accumulator = tl.dot(a, b.T, accumulator)
+        stored += PROGRAMS
+        m, n = _origin(stored, tiles_m, tiles_n)
+        if HALVES == 2:
+            pairs = tl.permute(tl.reshape(accumulator, (BLOCK, 2, BLOCK // 2)), (0, 2, 1))
+            left, right = tl.split(pairs)
+            c_desc.store([m * BLOCK, n * BLOCK], left.to(tl.float16))
+            c_desc.store([m * BLOCK, n * BLOCK + BLOCK // 2], right.to(tl.float16))
+        else:
+            c_desc.store([m * BLOCK, n * BLOCK], accumulator.to(tl.float16))
+
+
+@triton.jit
+def normalized(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr):
+    """A reduction in the epilogue, a store that is masked only where it must be, K in steps."""
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK, BLOCK])
+    tiles_n = tl.cdiv(N, BLOCK)
+    tiles = tl.cdiv(M, BLOCK) * tiles_n
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+        for k in range(0, K, BLOCK):
+            a, b = a_desc.load([row, k]), b_desc.load([k, column])
+            accumulator = tl.dot(a, b, accumulator)
+        rows, columns = row + tl.arange(0, BLOCK), column + tl.arange(0, BLOCK)
+        pointers = c_ptr + rows[:, None] * N + columns[None, :]
+        most = tl.max(tl.abs(accumulator), 1)
+        c = (accumulator / (most + 1.0)[:, None]).to(tl.float16)
+        if row + BLOCK <= M:
+            tl.store(pointers, c)
+        else:
+            tl.store(pointers, c, mask=(rows < M)[:, None])
+
+
+def source(function: Any, **constants: int) -> ASTSource:
+    """A kernel for 64x64 tiles of fp16."""
+    constants = {"BLOCK": _BLOCK, **constants}
+    signature = {
+        **dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16"),
+        **dict.fromkeys(("M", "N", "K"), "i32"),
+        **dict.fromkeys(constants, "constexpr"),
+    }
+    return ASTSource(function, signature, constexprs=constants)

@@ -43,11 +43,11 @@ def test_processes_share_the_cache_on_disk(tmp_path: Path) -> None:
     others = run(tmp_path, "flatten-loops")
     option = run(tmp_path, "drop-gemms{count=2}")
     source = run(tmp_path, "drop-gemms", load=edited)
-    assert told(tmp_path, stock) == [(8, "compiled []")]
-    assert told(tmp_path, rewritten) == [(4, "compiled []"), (4, "disk []")]
-    assert told(tmp_path, others) == [(8, "disk []")]
-    assert told(tmp_path, option) == [(0, "compiled []")]
-    assert told(tmp_path, source) == [(0, "compiled []")]
+    assert told(tmp_path, stock) == [(8, "compiled alone")]
+    assert told(tmp_path, rewritten) == [(4, "compiled alone"), (4, "disk alone")]
+    assert told(tmp_path, others) == [(8, "disk alone")]
+    assert told(tmp_path, option) == [(0, "compiled alone")]
+    assert told(tmp_path, source) == [(0, "compiled alone")]
     assert rewritten.stderr.count("remark: [drop-gemms] passed: a gemm is dropped") == 2
 
 

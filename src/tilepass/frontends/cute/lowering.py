@@ -115,7 +115,9 @@ def front_passes(pipeline: str) -> tuple[str, ...]:
         names = [text.partition("{")[0] for text in passes]
         if ANALYSIS_END not in names:
             raise _unsupported(f"its pipeline has no pass '{ANALYSIS_END}'")
-        front = [_EMPTY_OPTION.sub("", text) for text in passes[: names.index(ANALYSIS_END) + 1]]
+        # Before 4.8 the pass runs twice.
+        end = len(names) - names[::-1].index(ANALYSIS_END)
+        front = [_EMPTY_OPTION.sub("", text) for text in passes[:end]]
         return (*before, *filter(_can_run_alone, front))
 
 

@@ -2,12 +2,13 @@
 
 usage: python scripts/ab_warp_specialize_tables.py [--only matmul,bias-gelu,residual]
        [--shapes 8192x8192x512,...] [--schemes split-consumer,auto,...] [--budget SECONDS]
-       [--launch-timeout SECONDS] [--out FOLDER] [--compile]
+       [--launch-timeout SECONDS] [--out FOLDER] [--compile | --counters]
 
 Every arm's first launch at a shape is in a child process with a time limit, so that one that hangs
 or faults is left out of the table. Writes one JSON report for each study into FOLDER (default:
 results/) after every shape. Exits non-zero where a goal is missed, an arm failed or the budget
 ended. With --compile nothing runs: every arm is compiled for sm_90 and its static figures printed.
+With --counters nothing is timed: ncu reads the hardware's counters of one launch of each arm.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 
 from tilepass.ab.arms import check_pipelines
+from tilepass.ab.counters import count
 from tilepass.ab.events import Event
 from tilepass.ab.files import write_json
 from tilepass.ab.job import parse_shape
@@ -70,6 +72,24 @@ def compile_study(study: Study) -> bool:
     return not report.failed and not failures(report)
 
 
+def count_study(study: Study, deadline: float) -> bool:
+    """Print the counters of every arm at every shape; whether all of them could be read."""
+    print(f"\n{study.name}: one launch of each arm, by ncu")
+    well = True
+    for index, point in enumerate(study.job.points):
+        for number, arm in enumerate(study.job.arms):
+            if time.monotonic() > deadline:
+                print("the budget ended")
+                return False
+            try:
+                lines = [each.describe() for each in count(study.job, index, number)]
+            except TilepassError as error:
+                lines, well = [f"failed: {error}"], False
+            for line in lines:
+                print(f"{point.describe()} {arm.label}: {line}", flush=True)
+    return well
+
+
 def failures(report: Report) -> list[str]:
     """Points and arms that could not be done; an arm that fails alike everywhere once."""
     lines: dict[str, None] = {}
@@ -90,7 +110,9 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=540.0, metavar="SECONDS")
     parser.add_argument("--launch-timeout", type=float, default=20.0, metavar="SECONDS")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="FOLDER")
-    parser.add_argument("--compile", action="store_true", help="no GPU: static figures")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--compile", action="store_true", help="no GPU: static figures")
+    what.add_argument("--counters", action="store_true", help="the hardware's counters, by ncu")
     arguments = parser.parse_args()
     names: list[str] = arguments.only.split(",")
     if unknown := [name for name in names if name not in STUDIES]:
@@ -105,6 +127,9 @@ def main() -> int:
             return 0 if all(compiled) else 1
         need_gpu(required=True)
         deadline = time.monotonic() + arguments.budget
+        if arguments.counters:
+            counted = [count_study(study, deadline) for study in studies]
+            return 0 if all(counted) else 1
         well: list[bool] = []
         for index, study in enumerate(studies):
             share = (deadline - time.monotonic()) / (len(studies) - index)

@@ -1,0 +1,94 @@
+"""FlashInfer's unmodified prefill class, compiled for sm_90a on the CPU.
+
+The short form of `scripts/flashinfer_counts.py`, which has all classes, chips and modes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flashinfer_source import flashinfer
+
+from tilepass.ab.gdn_study.arms import parse_arm
+from tilepass.ab.gdn_study.by_hand import write_by_hand
+from tilepass.ab.gdn_study.counts import KERNELS, NAIVE, compile_kernel
+from tilepass.ab.gdn_study.source import load_class
+from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
+from tilepass.core.errors import OptionError, TilepassError
+
+
+def test_auto_gives_the_ptx_of_a_skip_written_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kernel = flashinfer(WITHOUT_SKIP), KERNELS["sm120"]
+    monkeypatch.chdir(tmp_path)
+    rewritten = compile_kernel(kernel, folder, NAIVE, "sm_90a", "bf16")
+    edited = write_by_hand(folder, tmp_path / "edited")
+    by_hand = compile_kernel(kernel, edited, "", "sm_90a", "bf16")
+    assert rewritten.mma_count == kernel.counts[NAIVE] == 1122
+    assert rewritten.ptx == by_hand.ptx
+    passed = [remark for remark in rewritten.remarks if "passed: " in remark]
+    assert len(passed) == 6
+    assert all("12 of 32 atoms left out, order k" in remark for remark in passed)
+
+
+def test_check_mode_keeps_the_gemms_and_traps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kernel = flashinfer(WITHOUT_SKIP), KERNELS["sm120"]
+    monkeypatch.chdir(tmp_path)
+    pipeline = "cute-zero-mma{mode=check,tiles=upper-triangular,sites=11+24+37}"
+    checked = compile_kernel(kernel, folder, pipeline, "sm_90a", "bf16")
+    assert checked.mma_count == kernel.counts[""] == 1194
+    # Three gemms of 12 tiles; the class has no trap of its own.
+    assert checked.ptx.count("trap;") == 36
+    assert "gemm 24 (delta_rule_sm120.py:1030): tile n5k3 is not zero" in _texts(checked.ptx)
+
+
+def _texts(ptx: str) -> str:
+    """The strings of the PTX, which holds them as lists of bytes."""
+    words = ptx.replace(",", " ").split()
+    numbers = [int(word) for word in words if word.isdecimal() and int(word) < 128]
+    return bytes(number for number in numbers if number).decode("ascii", "replace")
+
+
+def test_a_folder_without_the_kernels_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TilepassError, match=r"no flashinfer/gdn_kernels/.*delta_rule_sm120\.py"):
+        load_class(tmp_path)
+
+
+def test_no_network_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
+    with pytest.raises(TilepassError, match=r"cannot download flashinfer-python==0\.7\.2\.post1"):
+        unpacked(WITHOUT_SKIP, tmp_path)
+    assert not (tmp_path / WITHOUT_SKIP).exists()
+
+
+def test_a_source_with_other_gemms_is_not_edited(tmp_path: Path) -> None:
+    package = tmp_path / "old/flashinfer/gdn_kernels/delta_rule_dsl"
+    package.mkdir(parents=True)
+    (package / "delta_rule_sm120.py").write_text("class Kernel:\n    pass\n")
+    with pytest.raises(TilepassError, match=r"expected one 'cute\.gemm\(newv_tiled_mma"):
+        write_by_hand(tmp_path / "old", tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("n4", "n4"),
+        ("dense/n4/k", "10:dense+11:dense+23:n4+24:n4+36:k+37:k"),
+        ("k:n4", "10:k+11:n4+23:k+24:n4+36:k+37:n4"),
+    ],
+)
+def test_arms_of_the_study(text: str, order: str) -> None:
+    assert parse_arm(text, "auto").pipeline == f"cute-zero-mma{{mode=auto,order={order}}}"
+
+
+def test_an_arm_of_two_bodies_is_refused() -> None:
+    with pytest.raises(OptionError, match="expected ORDER or FIRST/LOOP/LAST"):
+        parse_arm("k/n4", "auto")

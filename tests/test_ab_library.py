@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.point import PointRunner
 from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
-from tilepass.ab.session import priming_tasks, run_static
+from tilepass.ab.session import Means, priming_tasks, run_on_gpu, run_static
 from tilepass.ab.subjects import Subject, find_library, find_subject
+from tilepass.ab.supervisor import Limits
 from tilepass.ab.table import print_report
 from tilepass.ab.torch_matmul import LIBRARIES
 from tilepass.core.errors import TilepassError
@@ -172,3 +174,58 @@ def test_arms_that_do_not_compile_are_left_out() -> None:
     failed = run_static(replace(job, keep_going=False), subject, 90).points[0]
     assert failed.status == "failed"
     assert not isinstance(failed.setup, Setup | Failed)
+
+
+# A worker whose arms do what they are called when they are primed; the others are then timed.
+WORKER = """
+import os, sys, time
+from tilepass.ab.events import *
+from tilepass.ab.job import decode_job
+from tilepass.ab.protocol import measure
+from tilepass.ab.simulation import Noise, SimulatedDevice
+
+def emit(event):
+    print(encode(event), flush=True)
+
+job, tasks = decode_job(sys.stdin.readline())
+for task in tasks:
+    names = [job.arms[arm].label for arm in task.arms]
+    emit(Started(task.point, "check"))
+    if sys.argv[1] == "prime":
+        if names == ["hangs"]:
+            time.sleep(60)
+        if names == ["dies"]:
+            os._exit(9)
+        refused = names == ["refused"]
+        emit(Failed(task.point, "no such scheme") if refused else Done(task.point, "primed"))
+        continue
+    for arm, name in zip(task.arms, names):
+        emit(ArmReady(task.point, arm, (KernelFact("matmul", name, ""),), name, True))
+    emit(Setup(task.point, 4, 3, 1e9, 1e6))
+    device = SimulatedDevice([100.0, 102.0, 100.0], Noise(launch=0.005), task.point)
+    for batch in measure(device, 2, job.plan, device.elapsed):
+        emit(sampled(task.point, batch))
+    emit(Done(task.point, "timed"))
+"""
+
+
+def test_arms_that_fail_when_primed_are_not_timed(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    names = ("torch", "hangs", "dies", "refused", "fine")
+    arms = [Arm(name, overrides={"group_m": str(index)}) for index, name in enumerate(names[1:], 1)]
+    library = Arm("torch", library=LIBRARIES["none"])
+    job = Job("persistent-matmul", (library, *arms), (Point((256, 256, 64)),), keep_going=True)
+    limits = Limits(start=30.0, compile=1.0, launch=1.0)
+    means = Means(2, None, limits, lambda mode: [sys.executable, str(script), mode])
+    report = run_on_gpu(job, find_subject(job.kernel), means)
+    point = report.points[0]
+    assert (point.status, point.message) == ("timed", "")
+    assert sorted(point.failures) == [1, 2, 3]
+    assert "hung: no progress in 1 s" in point.failures[1]
+    assert "ended with exit status 9" in point.failures[2]
+    assert point.failures[3] == "no such scheme"
+    found = report.compare(0, 4)
+    assert found is not None
+    assert found[0].ratio == pytest.approx(1.02, abs=0.003)
+    assert not report.failed

@@ -12,6 +12,7 @@ tiles and leaves the other three alone.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,16 @@ import cutlass
 import pytest
 from cutlass import cute
 from cutlass.cutlass_dsl import CuTeDSL
-from flashinfer_source import edited, flashinfer_folder
+from flashinfer_source import flashinfer
 
 from tilepass.ab.gdn_study.source import load_class
+from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP
 from tilepass.ab.gdn_study.workload import Inputs, case
 from tilepass.analysis.zero_structure import ZeroStructure, analyse, tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied
 
+KERNELS = "flashinfer/gdn_kernels/delta_rule_dsl"
 FILE = "delta_rule_sm120.py"
 NEW_V, O2 = (10, 23, 36), (11, 24, 37)
 
@@ -51,6 +54,23 @@ OTHER_MASK = """    @cute.jit
 def other_mask(keeps: str, fill: str = "0.0") -> tuple[str, str]:
     """The edit that defines it."""
     return DEFINITION, OTHER_MASK.format(keeps, fill) + DEFINITION
+
+
+def edited(folder: Path, target: Path, edits: list[tuple[str, str]]) -> Path:
+    """A copy of the kernel folder in `target` with texts of the prefill's file replaced.
+
+    Each text must be there exactly once.
+    """
+    shutil.copytree(
+        folder / KERNELS, target / KERNELS, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    path = target / KERNELS / FILE
+    text = path.read_text(encoding="utf-8")
+    for before, after in edits:
+        assert text.count(before) == 1, f"{text.count(before)} times in {FILE}: {before}"
+        text = text.replace(before, after)
+    path.write_text(text, encoding="utf-8")
+    return target
 
 
 class Traced(Exception):
@@ -137,6 +157,6 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_loses_its_tiles(name: str, tmp_path: Path) -> None:
     edits, beta, new_v, o2 = MUTANTS[name]
-    structure = analysed(edited(flashinfer_folder(), tmp_path, edits, FILE), beta)
+    structure = analysed(edited(flashinfer(WITHOUT_SKIP), tmp_path, edits), beta)
     assert structure.failure is None
     assert (tiles(structure, NEW_V), tiles(structure, O2)) == ({new_v}, {o2})

@@ -62,6 +62,8 @@ class ZeroMaps:
         self._threads = threads
         self._known: dict[tuple[int, bytes], ZeroBytes] = {}
         self._joined: dict[tuple[ZeroBytes, ZeroBytes], ZeroBytes] = {}
+        self._parts: dict[tuple[ZeroBytes, int, int], ZeroBytes] = {}
+        self._together: dict[tuple[ZeroBytes, ...], ZeroBytes] = {}
         self._nothing: dict[int, ZeroBytes] = {}
         self._zero: dict[int, ZeroBytes] = {}
         self.held_bytes = 0
@@ -131,18 +133,24 @@ class ZeroMaps:
         """Some of the bytes."""
         if start == 0 and size == value.size:
             return value
-        return self.of(np.ascontiguousarray(value.facts[:, start : start + size]))
+        key = (value, start, size)
+        found = self._parts.get(key)
+        if found is None:
+            facts = np.ascontiguousarray(value.facts[:, start : start + size])
+            found = self._parts[key] = self.of(facts)
+        return found
 
     def together(self, parts: list[ZeroBytes]) -> ZeroBytes:
         """Values side by side, the first at the lowest address."""
         if len(parts) == 1:
             return parts[0]
-        rows = max(part.facts.shape[0] for part in parts)
-        return self.of(
-            np.concatenate(
-                [np.broadcast_to(part.facts, (rows, part.size)) for part in parts], axis=1
-            )
-        )
+        key = tuple(parts)
+        found = self._together.get(key)
+        if found is None:
+            rows = max(part.facts.shape[0] for part in parts)
+            spread = [np.broadcast_to(part.facts, (rows, part.size)) for part in parts]
+            found = self._together[key] = self.of(np.concatenate(spread, axis=1))
+        return found
 
     def lanes(self, value: ZeroBytes, source: IntArray) -> ZeroBytes:
         """The values of other threads: `source[t]` is where thread t looks."""

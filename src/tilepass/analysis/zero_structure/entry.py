@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -45,7 +45,7 @@ def analyse(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _collector_paused() -> Generator[None]:
     """Interpreting makes many objects and no garbage that only the cycle collector finds; its runs
     take a sixth of the time."""
     enabled = gc.isenabled()

@@ -24,7 +24,7 @@ PARAMETERS = (
     *("cu_seqlens", "scale", "num_q_heads", "num_k_heads", "num_v_heads", "num_sab_heads"),
     *("num_seqs", "total_checkpoints", "checkpoint_every_n_tokens", "grid_x", "stream"),
 )
-Style = Literal["compile", "trace", "call"]
+Style = Literal["compile", "plain", "trace", "call"]
 Outputs = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -107,8 +107,9 @@ class Inputs:
     def arguments(self, outputs: Outputs, style: Style, stream: int = 0) -> list[Any]:
         """The arguments of the prefill class for SM12x, in its order.
 
-        `compile` makes CuTe tensors of them for TVM-FFI, `trace` tensors of the same layouts in
-        global memory without data (a CPU's memory is generic), `call` passes torch's.
+        `plain` makes CuTe tensors of them, `compile` CuTe tensors for TVM-FFI, `trace` tensors of
+        the same layouts in global memory without data (a CPU's memory is generic); `call` passes
+        torch's.
         """
         named = self.named(outputs, style, stream)
         return [named[name] for name in PARAMETERS]
@@ -174,13 +175,18 @@ def _wrappers(style: Style) -> tuple[Any, Any, Any]:
     if style == "call":
         return (lambda tensor, align, leading: tensor), int, float  # pyright: ignore
     cutlass: Any = importlib.import_module("cutlass")
-    wrap = _for_ffi if style == "compile" else _without_data
+    if style == "trace":
+        return _without_data, cutlass.Int32, cutlass.Float32
+
+    def wrap(tensor: torch.Tensor, align: int, leading: int | None) -> Any:
+        return _with_data(tensor, align, leading, for_ffi=style == "compile")
+
     return wrap, cutlass.Int32, cutlass.Float32
 
 
-def _for_ffi(tensor: torch.Tensor, align: int, leading: int | None) -> Any:
+def _with_data(tensor: torch.Tensor, align: int, leading: int | None, *, for_ffi: bool) -> Any:
     runtime: Any = importlib.import_module("cutlass.cute.runtime")
-    wrapped = runtime.from_dlpack(tensor, assumed_align=align, enable_tvm_ffi=True)
+    wrapped = runtime.from_dlpack(tensor, assumed_align=align, enable_tvm_ffi=for_ffi)
     if leading is None:
         return wrapped.mark_layout_dynamic()
     return wrapped.mark_layout_dynamic(leading_dim=leading)

@@ -1,0 +1,70 @@
+"""One call of FlashInfer's gated-delta-rule prefill class, as a program that knows no passes.
+
+usage: [tilepass run -p cute-zero-mma --] python scripts/flashinfer_gdn_call.py [FLASHINFER_FOLDER]
+
+Compiles the class (for sm_90a where there is no GPU) and prints its `mma.sync`; on a GPU it also
+runs it and prints the errors against the token recurrence in fp64. The folder holds
+flashinfer/gdn_kernels; without one the pinned wheel is taken from PyPI.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tilepass.ab.gdn_study.build import content_of
+from tilepass.ab.gdn_study.source import load_class
+from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
+from tilepass.ab.gdn_study.workload import Inputs, case, reference
+from tilepass.core.errors import TilepassError, report
+
+CACHE = Path(__file__).resolve().parents[1] / "out" / "flashinfer"
+
+
+def call(folder: Path) -> None:
+    """Compile, and run where there is a GPU. Raises TilepassError."""
+    cutlass: Any = importlib.import_module("cutlass")
+    cute: Any = importlib.import_module("cutlass.cute")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    kernel = load_class(folder)(True, True, True, False, cutlass.BFloat16)
+    inputs = Inputs(case(2, 512, 4), "bf16", device)
+    outputs = inputs.new_outputs()
+    options: tuple[Any, ...] = (cute.KeepPTX(True),)
+    if device == "cpu":
+        options = (*options, cute.GPUArch("sm_90a"))
+    stream = int(torch.cuda.current_stream().cuda_stream) if device == "cuda" else 0
+    arguments = inputs.arguments(outputs, "trace" if device == "cpu" else "plain", stream)
+    compiled = cute.compile[options](kernel, *arguments)
+    print(f"mma.sync: {content_of(compiled.__ptx__).count(b'mma.sync')}", file=sys.__stdout__)
+    if device == "cpu":
+        return
+    compiled(*arguments)
+    torch.cuda.synchronize()
+    for name, found, exact in zip(("output", "state"), outputs, reference(inputs), strict=True):
+        error = float((found.double() - exact).abs().max())
+        print(f"largest error of the {name}: {error:.1e}", file=sys.__stdout__)
+
+
+def main() -> int:
+    """Make one call."""
+    try:
+        given = sys.argv[1] if len(sys.argv) > 1 else None
+        folder = Path(given).resolve() if given else unpacked(WITHOUT_SKIP, CACHE)
+        # The DSL writes the PTX that it keeps into the working directory.
+        with tempfile.TemporaryDirectory() as scratch:
+            os.chdir(scratch)
+            call(folder)
+    except TilepassError as error:
+        print(report(error), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -148,8 +148,17 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
             "tt.func @other() { tt.return }\ntt.func public @matmul",
             "num_warps becomes 4, and the module holds other functions",
         ),
+        (
+            Nest("pointers"),
+            "%ms = tt.splat %M :",
+            "%first = tt.load %bias : !tt.ptr<bf16>\n"
+            "%bits = tt.bitcast %first : bf16 -> i16\n"
+            "%mine = arith.extsi %bits : i16 to i32\n"
+            "%ms = tt.splat %mine :",
+            "what the consumer of a part needs: tt.load may read what the tile loop stores",
+        ),
     ],
-    ids=("another-place", "operand", "unrelated", "functions"),
+    ids=("another-place", "operand", "unrelated", "functions", "scalar"),
 )
 def test_refused_kernels(nest: Nest, old: str, new: str, reason: str) -> None:
     text = nest.text()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of, is_pure
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.options import Subtiles
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces, pieces_of
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     Needed,
     TileSlice,
@@ -82,7 +82,7 @@ def foreign_obstacle(nest: PersistentNest, part: Part) -> Refusal | None:
     return (
         _foreign_functions(nest, part.warps)
         or _foreign_tensors(nest, part)
-        or _foreign_scalars(nest, part)
+        or scalar_obstacle(nest, scalar_roots(nest, part), "what the consumer of a part needs")
     )
 
 
@@ -109,19 +109,6 @@ def _foreign_functions(nest: PersistentNest, warps: int) -> Refusal | None:
         nest.outer.operation,
         f"num_warps becomes {warps}, and the module holds other functions",
     )
-
-
-def _foreign_scalars(nest: PersistentNest, part: Part) -> Refusal | None:
-    """Scalars must not come from tensors: a part of a tile has another sum or maximum."""
-    coordinates = [value for load in nest.tile_loads for value in load.coordinates]
-    for each in tile_slice(nest, [*scalar_roots(nest, part), *coordinates]):
-        if each == nest.inner.operation:
-            continue
-        if any(ir.RankedTensorType.isinstance(operand.type) for operand in each.operands):
-            return Refusal(
-                each, f"{each.name} makes a scalar of the tile, of which there are parts"
-            )
-    return None
 
 
 def _foreign_tensors(nest: PersistentNest, part: Part) -> Refusal | None:

@@ -30,6 +30,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   // CHECK:         ttng.wait_barrier
   // CHECK:         [[SLOT:%.+]] = ttg.memdesc_index [[TILE]]
   // CHECK:         [[VALUE:%.+]] = ttg.local_load [[SLOT]] : {{.+}} -> tensor<64x64xbf16, #mma>
+  // CHECK:         ttng.fence_async_shared
   // CHECK:         ttng.arrive_barrier
   // CHECK:         arith.extf [[VALUE]]
   // CHECK:       partition0

@@ -41,6 +41,9 @@ class LoadedTiles:
         ring, cursor = self.rings[index], self.cursors[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
+        # TMA writes the slot next, and a barrier alone does not order it behind these reads (PTX
+        # ISA, "Async proxy").
+        builder.fence_async_shared()
         builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
         self.cursors[index] = cursor.next(builder, ring.slots)
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import threading
@@ -178,3 +179,54 @@ def test_locations_are_of_the_users_file() -> None:
     places = [remark.location for remark in session.remarks]
     lines = [source_line("cute.gemm(tiled_mma", occurrence) for occurrence in (0, 1)]
     assert [place.line for place in places if isinstance(place, SourceLocation)] == lines
+
+
+def test_bitcode_that_kernels_call_is_linked_in_trials() -> None:
+    """The DSL adds it to its options after the hook, from an attribute of the module."""
+    from cute_kernels import fake_arguments, two_products
+    from cutlass import cute
+
+    from tilepass.frontends.cute.dsl import compile_pipeline
+    from tilepass.ir.engine import ir
+
+    pipelines: list[str] = []
+
+    def look(owner: Any, module: Any, name: str) -> None:
+        del name
+        (kernels,) = (one for one in module.body.operations if one.operation.name == "gpu.module")
+        for files in ([], ["a.bc", "b.bc", "a.bc"]):
+            texts = [ir.StringAttr.get(file) for file in files]
+            kernels.operation.attributes["link-libraries"] = ir.ArrayAttr.get(texts)
+            pipelines.append(compile_pipeline(owner, module))
+        del kernels.operation.attributes["link-libraries"]
+
+    compile_: Any = cute.compile
+    options = "--link-libraries given.bc"
+    with pytest.raises(Exception, match=r"given\.bc"):
+        compile_(two_products, *fake_arguments(), trace_finalize_hooks=look, options=options)
+    compile_(two_products, *fake_arguments(), trace_finalize_hooks=look)
+    found = [re.findall(r"link-libraries='([^']*)'", pipeline) for pipeline in pipelines]
+    assert found == [["given.bc"], ["given.bc,a.bc,b.bc"], [], ["a.bc,b.bc"]]
+
+
+def test_a_forked_child_can_compile_while_a_thread_of_its_parent_does() -> None:
+    from tilepass.frontends.cute import hook
+
+    lock: Any = hook._lock  # pyright: ignore[reportPrivateUsage]
+    compiling, done = threading.Event(), threading.Event()
+
+    def compile_slowly() -> None:
+        with lock:
+            compiling.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    compiling.wait(60)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if lock.acquire(timeout=5) else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    thread.join()
+    assert status == 0

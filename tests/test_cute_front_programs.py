@@ -85,3 +85,22 @@ def test_with_tvm_ffi() -> None:
     assert "TVMFFI" in type(inside).__name__
     outside = compile_kernel("--enable-tvm-ffi")
     assert (mmas_of(inside), mmas_of(outside)) == (4, 8)
+
+
+def test_enabled_before_the_dsl_is_imported() -> None:
+    """And the bindings alone, as tilepass imports them, are not the DSL."""
+    program = (
+        "import sys\n"
+        "from tilepass.activate import enabled\n"
+        f"with enabled('drop-gemms', load=[{str(PASSES)!r}], remarks='none') as session:\n"
+        "    import tilepass.ir.engine\n"
+        "    print('cutlass.cute' in sys.modules)\n"
+        "    import cute_kernels\n"
+        "    cute_kernels.compile_only()\n"
+        "cute_kernels.compile_only()\n"
+        "print(len(session.remarks))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PASSES.parent), "CUTE_DSL_ARCH": "sm_90a"}
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("False\n1\n", "")

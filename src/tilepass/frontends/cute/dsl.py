@@ -16,13 +16,14 @@ from typing import Any
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.frontends.cute import source_lines
-from tilepass.ir.engine import Module
+from tilepass.ir.engine import Module, ir
 
 # The module whose import ends with both DSLs made (`@cute.jit`, `@cute.experimental.jit`).
 READY_MODULE = "cutlass.cute"
 
 # `hook(dsl, module, function name)`, after tracing and before the module is hashed.
 TraceHook = Callable[[Any, Module, str], None]
+_LINKED = "link-libraries"
 
 
 def is_ready() -> bool:
@@ -47,9 +48,26 @@ def attach(hook: TraceHook, lock: RLock) -> ExitStack:
     return undo
 
 
-def compile_pipeline(dsl: Any) -> str:
-    """The pass pipeline with which `dsl` compiles what it is tracing."""
-    return dsl.preprocess_pipeline(dsl._get_pipeline(None), chip_of(dsl))
+def compile_pipeline(dsl: Any, module: Module) -> str:
+    """The pass pipeline with which `dsl` compiles `module`, which it has just traced."""
+    pipeline: str = dsl.preprocess_pipeline(dsl._get_pipeline(None), chip_of(dsl))
+    libraries = dict.fromkeys(_link_libraries(module))
+    if not libraries:
+        return pipeline
+    # The DSL adds them to its options when the hooks are done.
+    given = re.search(r"link-libraries='([^']*)'", pipeline)
+    listed = ",".join([*([given[1]] if given else []), *libraries])
+    pipeline = pipeline.replace(given[0], "") if given else pipeline
+    return pipeline.replace("cute-to-nvvm{", f"cute-to-nvvm{{link-libraries='{listed}' ", 1)
+
+
+def _link_libraries(module: Module) -> Iterator[str]:
+    """The bitcode files that kernels of the module call into."""
+    for operation in module.body.operations:
+        attributes = operation.operation.attributes
+        if operation.operation.name == "gpu.module" and _LINKED in attributes:
+            for file in ir.ArrayAttr(attributes[_LINKED]):
+                yield ir.StringAttr(file).value
 
 
 def chip_of(dsl: Any) -> str:

@@ -7,6 +7,7 @@ with CuTe modules; the DSL may be imported before or after that.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -50,6 +51,16 @@ _shown: set[str] = set()
 _attached: ExitStack | None = None
 _disk_caches_off: ExitStack | None = None
 _waiting: AfterImport | None = None
+
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that holds the lock to compile is not there."""
+    lock: Any = _lock
+    if not lock._is_owned():
+        lock._at_fork_reinit()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def push(level: Level) -> None:

@@ -40,7 +40,7 @@ class Trace:
             module,
             function,
             cute_dsl.target_of(dsl),
-            cute_dsl.compile_pipeline(dsl),
+            cute_dsl.compile_pipeline(dsl, module),
             cute_dsl.compile_options(dsl),
             cute_dsl.module_hash(dsl, module, function),
         )

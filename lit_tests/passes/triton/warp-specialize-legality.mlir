@@ -46,6 +46,36 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.return
   }
 
+  // CHECK-LABEL: tt.func @computed_operand
+  // CHECK:         } {tt.warp_specialize}
+  tt.func @computed_operand(%p: !tt.ptr<bf16>, %n: i32, %s: i64) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c128 = arith.constant 128 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %a = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
+    %b = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
+    %c = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !c_desc
+    // expected-remark@+1 {{not judged: nothing is known to go wrong, but an operand of the dot goes through arith.addf}}
+    scf.for %tile = %c0 to %n step %c1 : i32 {
+      %row = arith.muli %tile, %c128 : i32
+      %acc = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (!acc) : i32 {
+        %a_tile = tt.descriptor_load %a[%row, %i] : !desc -> !operand
+        %a_twice = arith.addf %a_tile, %a_tile : !operand
+        %a_slot = ttg.local_alloc %a_twice : (!operand) -> !buffer
+        %b_tile = tt.descriptor_load %b[%c0, %i] : !desc -> !operand
+        %b_slot = ttg.local_alloc %b_tile : (!operand) -> !buffer
+        %b_turned = ttg.memdesc_trans %b_slot {order = array<i32: 1, 0>} : !buffer -> !turned
+        %next = ttng.warp_group_dot %a_slot, %b_turned, %sum {inputPrecision = 0 : i32} : !buffer * !turned -> !acc
+        scf.yield %next : !acc
+      }
+      %half = arith.truncf %acc : !acc to !half
+      %c_tile = ttg.convert_layout %half : !half -> !out
+      tt.descriptor_store %c[%row, %c0], %c_tile : !c_desc, !out
+    } {tt.warp_specialize}
+    tt.return
+  }
+
   // B is not cut: where its descriptor comes from does not matter.
   // CHECK-LABEL: tt.func @b_by_host
   // CHECK:         } {tt.warp_specialize}
@@ -137,6 +167,35 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %column = tt.expand_dims %inside {axis = 1 : i32} : tensor<128xi1, #ttg.slice<{dim = 1, parent = #blocked}>> -> tensor<128x1xi1, #blocked>
       %mask = tt.broadcast %column : tensor<128x1xi1, #blocked> -> tensor<128x128xi1, #blocked>
       tt.store %pointers, %c_tile, %mask : tensor<128x128x!tt.ptr<bf16>, #blocked>
+    } {tt.warp_specialize}
+    tt.return
+  }
+
+  // CHECK-LABEL: tt.func @a_by_pointers
+  // CHECK:         scf.for
+  // CHECK-NOT:     tt.warp_specialize
+  tt.func @a_by_pointers(%p: !tt.ptr<bf16>, %n: i32, %s: i64, %pointers: tensor<128x64x!tt.ptr<bf16>, #blocked>, %c: !c_desc) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c128 = arith.constant 128 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %a = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
+    %b = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
+    // expected-remark@+1 {{upstream fails on this loop: an operand is loaded through pointers, and the loading warp can only do so by TMA}}
+    scf.for %tile = %c0 to %n step %c1 : i32 {
+      %row = arith.muli %tile, %c128 : i32
+      %acc = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (!acc) : i32 {
+        %a_tile = tt.load %pointers : tensor<128x64x!tt.ptr<bf16>, #blocked>
+        %a_slot = ttg.local_alloc %a_tile : (!operand) -> !buffer
+        %b_tile = tt.descriptor_load %b[%c0, %i] : !desc -> !operand
+        %b_slot = ttg.local_alloc %b_tile : (!operand) -> !buffer
+        %b_turned = ttg.memdesc_trans %b_slot {order = array<i32: 1, 0>} : !buffer -> !turned
+        %next = ttng.warp_group_dot %a_slot, %b_turned, %sum {inputPrecision = 0 : i32} : !buffer * !turned -> !acc
+        scf.yield %next : !acc
+      }
+      %half = arith.truncf %acc : !acc to !half
+      %c_tile = ttg.convert_layout %half : !half -> !out
+      tt.descriptor_store %c[%row, %c0], %c_tile : !c_desc, !out
     } {tt.warp_specialize}
     tt.return
   }
@@ -329,7 +388,7 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80"} {
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:100"} {
   tt.func @blackwell(%p: !tt.ptr<i32>, %n: i32) {
     %c1 = arith.constant 1 : i32
-    // expected-remark@+1 {{upstream is not judged on this loop: on cuda:100 it is for tritongpu-automatic-warp-specialization}}
+    // expected-remark@+1 {{not judged: on cuda:100 the loop is for tritongpu-automatic-warp-specialization}}
     scf.for %i = %c1 to %n step %c1 : i32 {
       tt.store %p, %i : !tt.ptr<i32>
     } {tt.warp_specialize}

@@ -15,6 +15,7 @@ from tilepass.passes.triton.strip_assume import ASSUME, why_not_specialized
 DOT = "ttng.warp_group_dot"
 LOADS = ("tt.load", "tt.descriptor_load")
 TURNS = ("tt.trans", "ttg.memdesc_trans")
+MOVES = (*LOADS, *TURNS, "ttg.local_alloc", "ttg.convert_layout")
 # How upstream chooses what to cut (WSDataPartition.cpp, computePartitionScheme).
 CONSUMERS = 2
 LEAST_ROWS, LEAST_COLUMNS = 64, 128
@@ -50,15 +51,18 @@ class MarkedFunction:
     """A function with loops that ask for warp specialization.
 
     `not_specialized` is why upstream's pass leaves it alone, empty if it does not; `assumption` one
-    outside the marked loops; `cut` what each of two groups gets half of, None where both get all;
-    `doubled` tensors that a cut coordinate is spread over, which so get its half's offset twice;
-    `slot_bytes` what one pipeline stage of the dot's operands takes, `tile_bytes` the tiles that
-    are loaded or stored by TMA beside them.
+    outside the marked loops; `unusual` what of the dots is more than has been tried, empty if
+    nothing; `by_pointer` an operand's load that is none of TMA; `cut` what each of two groups gets
+    half of, None where both get all; `doubled` tensors that a cut coordinate is spread over, which
+    so get its half's offset twice; `slot_bytes` what one pipeline stage of the dots' operands
+    takes, `tile_bytes` the tiles that are loaded or stored by TMA beside them.
     """
 
     not_specialized: str
     assumption: Operation | None
     dot: Operation | None
+    unusual: str
+    by_pointer: Operation | None
     cut: Cut | None
     accesses: tuple[CutAccess, ...]
     doubled: tuple[Operation, ...]
@@ -82,6 +86,8 @@ def marked_function(loops: list[Operation], inside: list[Operation]) -> MarkedFu
         not_specialized=why_not_specialized(loops, inside),
         assumption=_assumption_outside(loops, inside),
         dot=dot,
+        unusual=_unusual(dots),
+        by_pointer=next((each for each in operands if each.name == "tt.load"), None),
         cut=cut,
         accesses=accesses,
         doubled=tuple(_doubled(accesses, inside)),
@@ -104,6 +110,19 @@ def _operand_loads(dot: Operation, operands: Sequence[int] = (0, 1)) -> list[Ope
         return []
     values = [dot.operands[index] for index in operands]
     return [each for each in backward_slice(values, around.operation) if each.name in LOADS]
+
+
+def _unusual(dots: list[Operation]) -> str:
+    if len(dots) > 1:
+        return f"it has {len(dots)} dots"
+    for dot in dots:
+        around = dot.parent
+        assert around is not None
+        for each in backward_slice(list(dot.operands)[:2], around.operation):
+            tensors = [parse_type(result.type) for result in each.results]
+            if each.name not in MOVES and any(isinstance(view, TensorType) for view in tensors):
+                return f"an operand of the dot goes through {each.name}"
+    return ""
 
 
 def _cut_accesses(

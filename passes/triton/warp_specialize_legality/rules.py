@@ -12,7 +12,7 @@ from tilepass.core.pass_base import PassContext, Target
 from tilepass.ir.engine import Module
 from tilepass.passes.triton.warp_specialize_legality.facts import MarkedFunction
 
-Kind = Literal["ignores", "fails on", "miscompiles", "works on", "is not judged on"]
+Kind = Literal["ignores", "fails on", "miscompiles", "works on", "not judged"]
 
 HOPPER = 90
 STAGES_ASKED = (3, 7)
@@ -62,6 +62,8 @@ class Verdict:
         return "assumption" if self.reason == ASSUMED else "attribute"
 
     def __str__(self) -> str:
+        if self.kind == "not judged":
+            return f"not judged: {self.reason}"
         return f"upstream {self.kind} this loop: {self.reason}"
 
 
@@ -70,6 +72,7 @@ def judge(function: MarkedFunction, settings: Settings) -> Verdict:
     return (
         _other_target(settings)
         or _ignored(function, settings)
+        or _cannot_load(function)
         or _cannot_cut(function)
         or _wrong_descriptors(function, settings)
         or _wrong_offsets(function)
@@ -88,7 +91,7 @@ def _other_target(settings: Settings) -> Verdict | None:
     if isinstance(target.arch, int) and target.arch < HOPPER:
         return Verdict("ignores", f"{target} has no warp-group dots")
     return Verdict(
-        "is not judged on", f"on {target} it is for tritongpu-automatic-warp-specialization"
+        "not judged", f"on {target} the loop is for tritongpu-automatic-warp-specialization"
     )
 
 
@@ -104,6 +107,16 @@ def _ignored(function: MarkedFunction, settings: Settings) -> Verdict | None:
 
 def _assumed(function: MarkedFunction) -> Verdict | None:
     return None if function.assumption is None else Verdict("fails on", ASSUMED)
+
+
+def _cannot_load(function: MarkedFunction) -> Verdict | None:
+    if function.by_pointer is None:
+        return None
+    return Verdict(
+        "fails on",
+        "an operand is loaded through pointers, and the loading warp can only do so by TMA; load "
+        "through a descriptor made in the kernel",
+    )
 
 
 def _cannot_cut(function: MarkedFunction) -> Verdict | None:
@@ -162,6 +175,8 @@ def _too_large(function: MarkedFunction, settings: Settings) -> Verdict | None:
 
 
 def _works(function: MarkedFunction) -> Verdict:
+    if function.unusual:
+        return Verdict("not judged", f"nothing is known to go wrong, but {function.unusual}")
     if function.cut is None:
         return Verdict(
             "works on", "but the tile is too small to cut: both groups compute all of it"

@@ -129,6 +129,21 @@ def test_without_a_gpu_binaries_are_compared(
 
 
 @pytest.mark.usefixtures("no_gpu")
+def test_a_library_is_an_arm_without_a_binary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    options = ["--shape", "512x512x512", "--b", "flatten-loops{mode=off}", "--json", str(path)]
+    library = "tilepass.ab.torch_matmul:mm"
+    assert run_guarded(main, ["persistent-matmul", *options, "--library", library]) == 0
+    assert f"arm C: {library}" in capsys.readouterr().out
+    (point,) = json.loads(path.read_text())["points"]
+    assert [len(arm["kernels"]) for arm in point["arms"]] == [1, 1, 0]
+    assert run_guarded(main, ["persistent-matmul", *options, "--library", f"{library}s"]) == 1
+    assert "has no function 'mms'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_gpu")
 def test_a_pass_that_could_not_act_says_why_the_binaries_are_identical(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilepass.analysis.zero_structure import Assumption, Limits, analyse
+from tilepass.analysis.zero_structure import Assumption, Limits, analyse, owners
 from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.fuzz import campaign
 from tilepass.analysis.zero_structure.fuzz.campaign import Outcome, check, run
@@ -23,6 +23,7 @@ from tilepass.analysis.zero_structure.intervals import Interval, Intervals, limi
 from tilepass.analysis.zero_structure.layouts import parse_layout
 from tilepass.analysis.zero_structure.ops_gpu import source_lane
 from tilepass.analysis.zero_structure.types import parse_type, size_of
+from tilepass.analysis.zero_structure.values import Domain
 from tilepass.analysis.zero_structure.zero_bytes import ALL, SIGNS, ZeroMaps
 from tilepass.ir.engine import Module, parse, print_generic
 
@@ -358,6 +359,55 @@ def test_shuffle_agrees_with_the_concrete_one(kind: str) -> None:
         number = operand[:, 0].astype(np.int64)
         found = source_lane(kind, np.arange(32), number, np.full(32, clamp, np.int64))
         assert found.tolist() == expected.tolist()
+
+
+def test_accumulator_tile_is_read_where_nothing_replaced_it() -> None:
+    domain = Domain(32)
+    lanes = np.arange(32)
+    everyone, low, high = (domain.mask(active) for active in (lanes >= 0, lanes < 8, lanes >= 8))
+    tag = (7, 16)
+    whole = owners.stored(None, 4, (0, 2), ((tag, everyone),))
+    assert whole is not None
+    replaced = owners.stored(whole, 4, (0, 2), owners.NOBODY)
+    assert replaced is not None
+    masked = domain.intervals.exact((lanes < 8).astype(np.int64))
+    merged = owners.pick(domain, masked, replaced, whole)
+    reads = owners.AccumulatorReads()
+    owners.note_load(reads, merged, (0, 2), None, low)
+    owners.note_load(reads, merged, (2, 4), None, high)
+    owners.note_load(reads, merged, (0, 2), tag, high)
+    assert reads.read == set()
+    owners.note_load(reads, merged, (1, 2), None, high)
+    assert reads.read == {tag}
+
+
+def test_accumulators_that_are_stored_are_read() -> None:
+    structure = analyse(parse(plain_text()))
+    assert [site.unread.shape for site in structure.sites.values()] == [(1, 4), (1, 4)]
+    assert not any(site.unread.any() for site in structure.sites.values())
+
+
+def test_accumulator_that_goes_nowhere_is_unread() -> None:
+    # The stores of the second gemm's accumulator to global memory, and the loads before them.
+    text = re.sub(
+        r'\n *"llvm\.store"\(%\w+, %\w+\)[^\n]*!llvm\.ptr<1>\) -> \(\)[^\n]*', "", plain_text()
+    )
+    assert text != plain_text()
+    text = without_unused_loads(text)
+    structure = analyse(parse(text))
+    assert structure.sites[SITE].unread.all()
+    assert not structure.sites[0].unread.any()
+
+
+def without_unused_loads(text: str) -> str:
+    """A module's text without loads of registers that nothing uses."""
+    lines = text.splitlines()
+    names = re.compile(r'^ *(%\w+) = "llvm\.load".*!llvm\.ptr\) ->')
+    return "\n".join(
+        line
+        for line in lines
+        if not (match := names.match(line)) or len(re.findall(match[1] + r"\b", text)) > 1
+    )
 
 
 def test_negative_zero_is_a_zero_of_its_own_width_only() -> None:

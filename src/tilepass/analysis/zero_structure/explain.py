@@ -13,6 +13,7 @@ from tilepass.analysis.zero_structure.origins import (
     Origins,
     condition_of,
     data_operands,
+    is_zero,
     origins_of,
     read_by,
 )
@@ -88,8 +89,19 @@ def fragment_operands(product: Instruction, operand: str) -> tuple[int, ...]:
 
 def evidence(explainer: Explainer, product: Instruction, operand: str) -> tuple[Step, ...]:
     """From the mask to the fragment: how the zeros of a fragment come about."""
-    chain = _chain(explainer, fragment_operands(product, operand), set(), _DEPTH) or []
+    numbers = fragment_operands(product, operand)
+    chain = _chain(explainer, numbers, set(), _DEPTH) or _nearest(explainer, numbers)
     return (*chain, step("fragment", product))
+
+
+def _nearest(explainer: Explainer, numbers: tuple[int, ...]) -> list[Step]:
+    """Where no mask is found on the way: the store of zeros that the fragment's load reads, or the
+    0 that the kernel writes into registers."""
+    origins = explainer.origins(numbers)
+    for load in origins.loads:
+        for store in _zero_stores(explainer.machine, load)[:1]:
+            return [step("store", store), step("load", load)]
+    return [step("store", store) for store in origins.zeros[:1]]
 
 
 def _chain(
@@ -108,6 +120,8 @@ def _chain(
             if store.number in seen:
                 continue
             seen.add(store.number)
+            if all(is_zero(explainer.machine, number) for number in data_operands(store)):
+                return [step("store", store), step("load", load)]
             chain = _chain(explainer, data_operands(store), seen, depth - 1)
             if chain is not None:
                 return [*chain, step("store", store), step("load", load)]

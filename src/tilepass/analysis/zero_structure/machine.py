@@ -84,8 +84,9 @@ class Machine:
         self.clobbers: dict[int, str] = {}
         # Which instructions store to a private object, in the order seen.
         self.writers: dict[int, dict[int, None]] = {}
-        # The threads that last ran a load of shared memory, by instruction number.
-        self.readers: dict[int, Mask] = {}
+        # The addresses that a load of shared memory has had and the threads that ran it, by
+        # instruction number; for explanations.
+        self.readers: dict[int, dict[Pointer, Mask]] = {}
         self.trace = Trace()
         self.reads = accumulator_moves(program)
         self.steps = 0

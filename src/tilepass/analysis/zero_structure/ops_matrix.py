@@ -69,7 +69,7 @@ def load_matrix(
     if not isinstance(pointer, Pointer) or pointer.region.kind != "shared" or not move.supported:
         return None
     memory = machine.shared[str(pointer.region.name)]
-    machine.readers[item.number] = mask
+    machine.readers.setdefault(item.number, {})[pointer] = mask
     maps = machine.domain.maps
     numbers = list[Number]()
     for pieces in lane_pieces(machine, item, pointer.offset):

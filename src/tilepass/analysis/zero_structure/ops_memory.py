@@ -57,7 +57,7 @@ def load(
     if not isinstance(pointer, Pointer):
         return None
     if pointer.region.kind == "shared":
-        machine.readers[item.number] = mask
+        machine.readers.setdefault(item.number, {})[pointer] = mask
         return _load_shared(machine, pointer, kind)
     number = pointer.region.name
     if pointer.region.kind == "anywhere":

@@ -5,7 +5,7 @@ For explanations only: nothing here takes part in a proof.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,6 +22,8 @@ from tilepass.analysis.zero_structure.types import Scalar, Vector, size_of
 from tilepass.analysis.zero_structure.values import WARP, Pointer
 
 _LOADS = ("llvm.load", "nvvm.ldmatrix")
+# How many addresses of one load are looked at.
+_MOST_ADDRESSES = 32
 # Operations in which a walk ends: their result is new data.
 _SOURCES = ("nvvm.mma.sync", "llvm.inline_asm")
 
@@ -33,7 +35,9 @@ class Origins:
     loads: list[Instruction] = field(default_factory=list[Instruction])
     """Loads of shared memory."""
     masks: list[Instruction] = field(default_factory=list[Instruction])
-    """Stores of 0 under a condition, and selects of 0."""
+    """Stores of 0 under a condition, and conditions that select 0."""
+    zeros: list[Instruction] = field(default_factory=list[Instruction])
+    """Stores of 0 to registers that depend on no condition."""
     sources: list[Instruction] = field(default_factory=list[Instruction])
     """Loads of other memory, and products."""
 
@@ -54,23 +58,42 @@ def origins_of(machine: Machine, numbers: Iterable[int]) -> Origins:
         elif item.name in _SOURCES:
             found.sources.append(item)
         elif item.regions:
-            waiting += _yielded(item)
+            yielded = _yielded(item, item.results.index(number))
+            waiting += yielded
+            if item.name == "scf.if" and any(is_zero(machine, value) for value in yielded):
+                found.masks.append(item)
         else:
-            if item.name == "arith.select" and any(_is_zero(machine, x) for x in item.operands[1:]):
+            if item.name == "arith.select" and any(is_zero(machine, x) for x in item.operands[1:]):
                 found.masks.append(item)
             waiting += [
                 operand
                 for operand, kind in zip(item.operands, item.operand_types, strict=True)
                 if isinstance(kind, Vector) or not _is_flag(kind)
             ]
-    # A mask that tells lanes apart says more than one that a whole warp takes or does not.
-    found.masks.sort(key=lambda mask: not varies_by_lane(machine, condition_of(machine, mask)))
+    _rank(machine, found.masks)
     return found
+
+
+def _rank(machine: Machine, masks: list[Instruction]) -> None:
+    """The mask that matters first: one that tells lanes apart, then the one that most stores of 0
+    depend on (an element each)."""
+    conditions = {mask.number: condition_of(machine, mask) for mask in masks}
+    places = {
+        number: str((condition or machine.program.instructions[number]).operation.location)
+        for number, condition in conditions.items()
+    }
+    often = Counter(places.values())
+    masks.sort(
+        key=lambda mask: (
+            not varies_by_lane(machine, conditions[mask.number]),
+            -often[places[mask.number]],
+        )
+    )
 
 
 def condition_of(machine: Machine, mask: Instruction) -> Instruction | None:
     """The comparison behind a mask."""
-    owner = mask if mask.name == "arith.select" else mask.parent
+    owner = mask if mask.name in ("arith.select", "scf.if") else mask.parent
     waiting = [owner.operands[0]] if owner is not None and owner.operands else []
     while waiting:
         item = machine.program.definitions.get(waiting.pop(0))
@@ -89,7 +112,7 @@ def condition_of(machine: Machine, mask: Instruction) -> Instruction | None:
 
 @dataclass(frozen=True)
 class Read:
-    """What the threads that ran a load of shared memory read last."""
+    """What the threads that ran a load of shared memory have read."""
 
     memory: SharedMemory
     place: NDArray[np.int64]
@@ -100,28 +123,35 @@ class Read:
 
 def read_by(machine: Machine, load: Instruction) -> Read | None:
     """The bytes of a load; None where it never ran on an object that is followed."""
-    pointer, mask = machine.env[load.operands[0]], machine.readers.get(load.number)
-    if not isinstance(pointer, Pointer) or pointer.region.kind != "shared" or mask is None:
-        return None
-    memory = machine.shared[str(pointer.region.name)]
-    if isinstance(load.detail, MatrixMove):
-        pieces = [
-            (piece, 4 // len(group))
-            for group in lane_pieces(machine, load, pointer.offset)
-            for piece in group
-        ]
-    else:
-        pieces = [(pointer.offset, size_of(load.types[0]) or 1)]
     places, starts, stops = list[NDArray[np.int64]](), list[int](), list[int]()
-    for offset, size in pieces:
-        low = machine.domain.spread(offset.low)[mask.active]
-        high = machine.domain.spread(offset.high)[mask.active]
-        places.append((low[low == high][:, None] + np.arange(size)).ravel())
-        starts.append(int(low.min()))
-        stops.append(int(high.max()) + size)
+    name = ""
+    for pointer, mask in list(machine.readers.get(load.number, {}).items())[:_MOST_ADDRESSES]:
+        if not mask.any:
+            continue
+        name = str(pointer.region.name)
+        for offset, size in _pieces(machine, load, pointer):
+            low = machine.domain.spread(offset.low)[mask.active]
+            high = machine.domain.spread(offset.high)[mask.active]
+            places.append((low[low == high][:, None] + np.arange(size)).ravel())
+            starts.append(int(low.min()))
+            stops.append(int(high.max()) + size)
+    if not places:
+        return None
+    memory = machine.shared[name]
     place = np.unique(np.concatenate(places))
     place = place[(place >= 0) & (place < memory.size)]
     return Read(memory, place, (max(0, min(starts)), min(memory.size, max(stops))))
+
+
+def _pieces(machine: Machine, load: Instruction, pointer: Pointer) -> list[tuple[Interval, int]]:
+    """Offsets and sizes of what each thread reads."""
+    if not isinstance(load.detail, MatrixMove):
+        return [(pointer.offset, size_of(load.types[0]) or 1)]
+    return [
+        (piece, 4 // len(group))
+        for group in lane_pieces(machine, load, pointer.offset)
+        for piece in group
+    ]
 
 
 def varies_by_lane(machine: Machine, condition: Instruction | None) -> bool:
@@ -158,18 +188,28 @@ def _loaded(machine: Machine, load: Instruction, found: Origins, objects: set[in
         store = machine.program.instructions[number]
         if store.name != "llvm.store":
             found.sources.append(store)
-        elif not _is_zero(machine, store.operands[0]):
+        elif not is_zero(machine, store.operands[0]):
             values.append(store.operands[0])
         elif store.parent is not None and store.parent.name == "scf.if":
             found.masks.append(store)
+        else:
+            found.zeros.append(store)
     return values
 
 
-def _yielded(item: Instruction) -> list[int]:
-    return [number for region in item.regions if region.body for number in region.body[-1].operands]
+def _yielded(item: Instruction, index: int) -> list[int]:
+    """What the regions of an operation give for one of its results."""
+    found = list[int]()
+    for region in item.regions:
+        # The condition of an scf.while comes before what it hands on.
+        ends = region.body[-1].operands if region.body else ()
+        skipped = 1 if region.body and region.body[-1].name == "scf.condition" else 0
+        found += ends[skipped + index : skipped + index + 1]
+    return found
 
 
-def _is_zero(machine: Machine, number: int) -> bool:
+def is_zero(machine: Machine, number: int) -> bool:
+    """Whether a value is the constant 0."""
     item = machine.program.definitions.get(number)
     return (
         item is not None

@@ -22,7 +22,13 @@ import time
 from pathlib import Path
 
 from tilepass.ab.gdn_study.arms import DENSE, Arm, parse_arm
-from tilepass.ab.gdn_study.build import Built, Request, result, start
+from tilepass.ab.gdn_study.build import (
+    Built,
+    Request,
+    keep_tvm_ffi_from_building,
+    result,
+    start,
+)
 from tilepass.ab.gdn_study.session import Session
 from tilepass.core.errors import TilepassError, report
 
@@ -70,6 +76,7 @@ def main() -> int:
     parser.add_argument("--compile", action="store_true", help="stop before the GPU is needed")
     arguments = parser.parse_args()
     begun = time.perf_counter()
+    keep_tvm_ffi_from_building()
     try:
         if arguments.folder is None:
             raise TilepassError("no FlashInfer folder given, and FLASHINFER_SOURCE is not set")

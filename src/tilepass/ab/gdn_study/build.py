@@ -21,6 +21,10 @@ from typing import Any
 from tilepass.core.errors import TilepassError, report
 
 FUNCTION = "gdn_prefill"
+# Newer torch offers TVM-FFI its tensors through one of these; for an older one TVM-FFI would build
+# an extension with a compiler and a network that need not be there.
+_EXCHANGES = ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
+_NO_EXTENSION = "TVM_FFI_DISABLE_TORCH_C_DLPACK"
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,14 @@ class Built:
     compile_s: float
     cubin_sha256: str
     remarks: tuple[str, ...]
+
+
+def keep_tvm_ffi_from_building() -> None:
+    """To be called before TVM-FFI is imported, here or in a child process."""
+    import torch
+
+    if not any(hasattr(torch.Tensor, name) for name in _EXCHANGES):
+        os.environ.setdefault(_NO_EXTENSION, "1")
 
 
 def start(request: Request) -> subprocess.Popen[bytes]:

@@ -99,6 +99,15 @@ def test_a_file(tmp_path: Path) -> None:
     assert ".target sm_120a" in text_of(folder, steps[-2])
 
 
+def test_passes_alone_on_a_file(tmp_path: Path) -> None:
+    arguments = ["--only-pipeline", "-o", str(tmp_path), "--no-html", *WITH_PASS]
+    assert main(["dump-ir", str(MODULE), *arguments]) == 0
+    folder = only_folder(tmp_path)
+    record, steps = read_compilation(folder), read_steps(folder)
+    assert (record.language, record.target) == ("cute", "no target")
+    assert [step.file for step in steps] == ["0000-source.mlir", "0001-mlir-drop-gemms.mlir"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -17,7 +17,7 @@ from tilepass.dump.store import new_folder
 from tilepass.opt.contexts import make_context, target_of_module
 from tilepass.opt.source import read_source
 from tilepass.opt.steps import resolve
-from tilepass.opt.work import open_work
+from tilepass.opt.work import is_cute, open_work
 
 
 def dump_pipeline(
@@ -44,7 +44,7 @@ def dump_pipeline(
     record = CompilationRecord(
         kernel=path.name,
         key=hashlib.sha256(f"{pipeline}\0{source.text}".encode()).hexdigest(),
-        language="triton",
+        language="cute" if is_cute(source.text) else "triton",
         backend=target.backend if target else "",
         arch=target.arch if target else "",
         compiler=str(work.compiler),

@@ -85,7 +85,7 @@ def choose(
 ) -> Plan | Refusal:
     """The best plan of a scheme that the options allow and shared memory holds."""
     least: tuple[int, Plan] | None = None
-    for plan in scheme.plans(nest, options):
+    for plan in scheme.plans(nest, options, limits):
         needed = scheme.shared_bytes(nest, plan)
         if needed <= limits.shared_bytes:
             return plan

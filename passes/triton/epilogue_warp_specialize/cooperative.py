@@ -9,6 +9,7 @@ from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import ir
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
     FEWEST_REGISTERS,
+    Limits,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.consumer import build_main_loop, finish
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
@@ -48,6 +49,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.shares import (
     build_shares,
     share_bytes,
     share_plans,
+    share_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
@@ -79,7 +81,7 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     return warps_obstacle(nest, (4, 8)) or accumulator_obstacle(nest, machine)
 
 
-def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
+def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
     """As many stages as there may be; with one staging buffer for each store, or the epilogue in
     pieces, where that lets another stage fit."""
     buffers = 1 if options.c_buffers == "auto" else options.c_buffers
@@ -87,7 +89,8 @@ def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
     if options.epilogue_subtile not in ("auto", 1):
         whole = []
     windows = [Window.whole(nest.tile[:2])]
-    pieces = share_plans("cooperative", nest, options, windows, nest.num_warps)
+    registers = share_registers(nest, nest.num_warps, len(windows), limits)
+    pieces = share_plans("cooperative", nest, options, windows, nest.num_warps, registers)
     cut = [plan for plan in pieces if plan.epilogue_subtile > 1]
     yield from sorted([*whole, *cut], key=lambda plan: -plan.stages)
 

@@ -17,7 +17,9 @@ class Options:
 
     `stages` is the number of slots for the operands of the dot, `c_buffers` the number of staging
     buffers that each TMA store has in each consumer, `epilogue_subtile` the number of pieces
-    along N in which the epilogue goes through them. `alternate_epilogues` is for `split-consumer`.
+    along N in which the epilogue goes through them, `late_subtiles` how many of them wait in
+    registers until the next tile's first dot is issued (all of them TMA stores, in `split-consumer`
+    and `cooperative`). `alternate_epilogues` is for `split-consumer`.
     """
 
     scheme: Literal["auto", "none", "cooperative", "store-warp", "ping-pong", "split-consumer"] = (
@@ -26,7 +28,8 @@ class Options:
     stages: Literal["auto"] | int = "auto"
     c_buffers: Literal["auto"] | int = "auto"
     epilogue_subtile: Literal["auto", 1, 2, 4] = "auto"
-    alternate_epilogues: bool = True
+    late_subtiles: Literal["auto", 0, 1, 2] = "auto"
+    alternate_epilogues: Literal["auto", "true", "false"] = "auto"
 
     def __post_init__(self) -> None:
         """Raises OptionError for numbers that no scheme can be built with."""
@@ -41,7 +44,7 @@ class Options:
     def __str__(self) -> str:
         return (
             f"stages={self.stages}, c-buffers={self.c_buffers}, "
-            f"epilogue-subtile={self.epilogue_subtile}"
+            f"epilogue-subtile={self.epilogue_subtile}, late-subtiles={self.late_subtiles}"
         )
 
 
@@ -53,8 +56,11 @@ class Plan:
     stages: int
     c_buffers: int = 1
     epilogue_subtile: Subtiles = 1
-    alternate_epilogues: bool = True
+    late_subtiles: int = 0
+    alternate_epilogues: bool = False
 
     def __str__(self) -> str:
         pieces = f", {self.epilogue_subtile} subtiles" if self.epilogue_subtile > 1 else ""
+        pieces += f", {self.late_subtiles} of them late" if self.late_subtiles else ""
+        pieces += ", alternating" if self.alternate_epilogues else ""
         return f"{self.scheme}, {self.stages} stages, {self.c_buffers} C buffers{pieces}"

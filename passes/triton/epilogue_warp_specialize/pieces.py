@@ -24,12 +24,13 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     allocate_barriers,
     allocate_ring,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.rows import Rows, rows_of
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
+    ACCUMULATOR,
     CONVERT,
     Needed,
     TileSlice,
-    early_loads,
     is_spread,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
@@ -41,7 +42,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
 
-_COLUMNS = 1
+_ROWS, _COLUMNS = 0, 1
+_CONVERSIONS = frozenset(
+    ("arith.truncf", "arith.extf", "tt.fp_to_fp", CONVERT, "tt.descriptor_store")
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,19 @@ class Pieces:
     windows: tuple[Window, ...]
     layouts: tuple[Layouts, ...]
     boxes: Boxes
+    rows: Rows
+
+    @cached_property
+    def accumulator_types(self) -> list[TensorType]:
+        """Each piece of the dot's result."""
+        whole = tensor_type(self.source.accumulator)
+        return [layouts.type(whole, ACCUMULATOR) for layouts in self.layouts]
+
+    @cached_property
+    def only_converts(self) -> bool:
+        """Whether the dot's result is stored as it is, but for its type."""
+        names = {each.operation.name for each in self.source.needed}
+        return names <= _CONVERSIONS
 
     @cached_property
     def load_blocks(self) -> list[TensorType]:
@@ -67,7 +84,8 @@ class Pieces:
     def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""
         loads = sum(ring_bytes([bytes_of(block)], buffers) for block in self.load_blocks)
-        return loads + (0 if in_place else buffers * sum(map(bytes_of, self.store_blocks)))
+        stores = 0 if in_place else buffers * sum(map(bytes_of, self.store_blocks))
+        return loads + stores + self.rows.bytes
 
     @cached_property
     def can_be_in_place(self) -> bool:
@@ -112,13 +130,16 @@ def pieces_of(
     boxes = boxes_of(source, windows[0])
     if isinstance(boxes, Refusal):
         return boxes
-    return Pieces(nest, source, windows, tuple(layouts), boxes)
+    rows = rows_of(nest, source, window, warps)
+    if isinstance(rows, Refusal):
+        return rows
+    return Pieces(nest, source, windows, tuple(layouts), boxes, rows)
 
 
 @dataclass(frozen=True)
 class PieceBuffers:
     """A consumer's own: an array of staging buffers for each TMA store, a ring for each tile load,
-    all of `count` slots.
+    all of `count` slots; a buffer for each row.
 
     `in_place`: a piece is stored from the slot that it was loaded to. There is a slot for every
     piece of a tile, and one `empty` barrier for all of them: they are handed back together, behind
@@ -128,6 +149,7 @@ class PieceBuffers:
     count: int
     staging: tuple[ir.Value, ...]
     rings: tuple[Ring, ...]
+    rows: tuple[ir.Value, ...]
     in_place: bool = False
 
 
@@ -135,37 +157,51 @@ def allocate_pieces(
     pieces: Pieces, count: int, in_place: bool, builder: AsyncBuilder
 ) -> PieceBuffers:
     """Buffers for `count` pieces of every load and store."""
+    rows = pieces.rows.allocate(builder)
     if in_place:
         (block,) = pieces.load_blocks
         slots = builder.local_alloc(builder.type(buffer_of(block, count)))
         full, empty = allocate_barriers(builder, count), allocate_barriers(builder, 1)
-        return PieceBuffers(count, (slots,), (Ring(count, (slots,), full, empty),), True)
+        return PieceBuffers(count, (slots,), (Ring(count, (slots,), full, empty),), rows, True)
     staging = [
         builder.local_alloc(builder.type(buffer_of(block, count))) for block in pieces.store_blocks
     ]
     rings = [allocate_ring(builder, [block], count) for block in pieces.load_blocks]
-    return PieceBuffers(count, tuple(staging), tuple(rings))
+    return PieceBuffers(count, tuple(staging), tuple(rings), rows)
 
 
 class PieceRun:
-    """A consumer's epilogue of one tile while it is built."""
+    """A consumer's epilogue of one tile while it is built.
 
-    def __init__(self, pieces: Pieces, buffers: PieceBuffers, tile: Tile) -> None:
+    `is_real` (i1) is False where there is no such tile: TMA stores go outside of the array then.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        buffers: PieceBuffers,
+        tile: Tile,
+        is_real: ir.Value | None = None,
+    ) -> None:
         self._nest, self._source, self._buffers = pieces.nest, pieces.source, buffers
-        self._builder = tile.builder
+        self._builder, self._rows, self._is_real = tile.builder, pieces.rows, is_real
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
         self._parts = [
             TileClone(pieces.source, window, layouts, tile.clones.__getitem__)
             for window, layouts in zip(pieces.windows, pieces.layouts, strict=True)
         ]
-        self._early = early_loads(pieces.nest, pieces.source)
+        self._row_values: list[ir.Value] = []
+        self._scalars = tile.clones.__getitem__
 
-    @property
-    def early_operands(self) -> list[ir.Value]:
-        """The scalars that must be there before the main loop."""
-        operands = [operand for each in self._early for operand in each.operation.operands]
-        return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+    def load_rows(self) -> None:
+        """Before the tile's first dot: load rows and columns, a register or two of them."""
+        self._row_values = self._rows.load(self._source, self._scalars, self._builder)
+
+    def keep_rows(self, builder: AsyncBuilder) -> None:
+        """Behind the tile's first dot: put the rows where the pieces read them."""
+        for value, buffer in zip(self._row_values, self._buffers.rows, strict=True):
+            builder.local_store(value, buffer)
 
     def hand_back(self, builder: AsyncBuilder, is_later: ir.Value) -> None:
         """Behind a tile's first dot: the slots of the tile before, where they were stored from."""
@@ -175,33 +211,31 @@ class PieceRun:
         (ring,) = self._buffers.rings
         builder.arrive_barrier(builder.slot(ring.empty, builder.constant(0)), is_later)
 
-    def before_main_loop(self) -> None:
-        """Load rows and columns: there they take a register or two, behind the main loop their
-        latency would be waited for."""
-        for part in self._parts:
-            for needed in self._early:
-                part.clone(needed, self._builder)
+    def columns(self, accumulator: ir.Value) -> list[ir.Value]:
+        """The pieces of the dot's result, from left to right."""
+        return column_parts(self._builder, accumulator, len(self._parts))
 
-    def behind_main_loop(
-        self, accumulator: ir.Value, staged: ir.Value, loaded: Sequence[Cursor]
+    def run(
+        self, values: Sequence[ir.Value], first: int, staged: ir.Value, loaded: Sequence[Cursor]
     ) -> tuple[ir.Value, list[Cursor]]:
-        """Piece by piece compute, stage and store.
+        """Compute, stage and store the pieces from the `first` on, of which these are the dot's.
 
-        `staged` (the slot of a staging buffer, i32) and `loaded` say where this tile begins;
-        returns where the next one does.
+        `staged` (the slot of a staging buffer, i32) and `loaded` say where they begin; returns
+        where the next ones do.
         """
         self._staged, self._loaded = staged, list(loaded)
-        values = column_parts(self._builder, accumulator, len(self._parts))
-        for part, value in zip(self._parts, values, strict=True):
+        for part, value in zip(self._parts[first:], values, strict=False):
             part.set_accumulator(value)
             self._piece(part)
         return self._staged, self._loaded
 
     def _piece(self, part: TileClone) -> None:
         for needed in self._source.needed:
-            if needed in self._early:
+            if needed in self._rows.computed:
                 continue
-            if needed.operation in self._loads:
+            if needed in self._rows.loads:
+                part.bind(needed, [self._row(needed, part)])
+            elif needed.operation in self._loads:
                 part.bind(needed, [self._read(needed, part)])
             elif _is_read_so(needed.operation, self._nest):
                 part.bind(needed, [part.value(needed.operation.operands[0], needed.axes)])
@@ -211,6 +245,10 @@ class PieceRun:
                 part.clone(needed, self._builder)
         if self._stores and not self._buffers.in_place:
             self._staged = next_slot(self._builder, self._staged, self._buffers.count)
+
+    def _row(self, needed: Needed, part: TileClone) -> ir.Value:
+        buffer = self._buffers.rows[self._rows.loads.index(needed)]
+        return self._rows.read(needed, buffer, part, self._builder)
 
     def _read(self, needed: Needed, part: TileClone) -> ir.Value:
         builder, index = self._builder, self._loads.index(needed.operation)
@@ -235,6 +273,9 @@ class PieceRun:
         builder.local_store(part.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
         coordinates = part.coordinates(store.coordinates, needed.axes, builder)
+        if self._is_real is not None:
+            outside = builder.constant(-part.window.size[_ROWS])
+            coordinates[0] = builder.select(self._is_real, coordinates[0], outside)
         builder.tma_store(store.descriptor, coordinates, buffer)
 
 

@@ -9,7 +9,7 @@ from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import ir
 from tilepass.ir.loops import backward_slice, defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.budget import requested_registers
+from tilepass.passes.triton.epilogue_warp_specialize.budget import Limits, requested_registers
 from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
 from tilepass.passes.triton.epilogue_warp_specialize.consumer import build_main_loop, finish
 from tilepass.passes.triton.epilogue_warp_specialize.cooperative import Staging
@@ -71,9 +71,9 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     )
 
 
-def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
+def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
     """As many stages as there may be; each group has its own staging buffer."""
-    del nest
+    del nest, limits
     if options.c_buffers in ("auto", 1) and options.epilogue_subtile in ("auto", 1):
         for stages in stage_counts(options):
             yield Plan("ping-pong", stages, 1)

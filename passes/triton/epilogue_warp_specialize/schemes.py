@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
+    Limits,
     registers_obstacle,
     requested_registers,
 )
@@ -24,13 +25,13 @@ class Scheme:
     """One way to share a nest out among warps.
 
     `obstacle` says why a nest does not suit it, whatever the numbers. `plans` lists the numbers
-    that suit the options, best first. `shared_bytes` is the shared memory that a plan takes,
-    `build` rewrites the nest; both work from the description and the plan alone.
+    that suit the options and the target's limits, best first. `shared_bytes` is the shared memory
+    that a plan takes, `build` rewrites the nest; both work from the description and the plan alone.
     """
 
     name: SchemeName
     obstacle: Callable[[PersistentNest, Machine], Refusal | None]
-    plans: Callable[[PersistentNest, Options], Iterator[Plan]]
+    plans: Callable[[PersistentNest, Options, Limits], Iterator[Plan]]
     shared_bytes: Callable[[PersistentNest, Plan], int]
     build: Callable[[PersistentNest, Plan, Machine], None]
 

@@ -2,11 +2,11 @@
 
 %sum:3 = scf.if (there is a step) {
   wait full[slot]; dot into zeros          // no registers to clear, nothing to hand back
-  hand over the turn
+  what else there is to do: hand over the turn, pieces of the epilogue of the tile before
   scf.for (other steps) { wait full; dot; wait for the dot before; arrive empty[slot before] }
   wait for the last dot; arrive empty[its slot]
 } else {
-  hand over the turn
+  what else there is to do
 }
 """
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder, memdesc_of
 from tilepass.ir.engine import Operation, ir, plain
@@ -23,13 +22,13 @@ from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
 from tilepass.passes.triton.epilogue_warp_specialize.description import DotOperand, PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
-from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, comparison_of
+from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, comparison_of, less_than
 
 # Without it tritongpu-pipeline waits for every dot behind it.
 _NOT_PIPELINED = {"tt.num_stages": "0 : i32"}
 
-HandOver = Callable[[AsyncBuilder], None]
-"""Builds what a consumer does once its first dot of a tile is issued."""
+BehindFirstDot = Callable[[AsyncBuilder], None]
+"""Builds what a consumer does once its first dot of a tile is issued, or where it has none."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Share:
 
     window: Window
     initial: ir.Value
-    hand_over: HandOver
+    behind_first_dot: BehindFirstDot
 
 
 def build_share(
@@ -48,12 +47,12 @@ def build_share(
     """The main loop, every dot finished; returns the accumulator and where the next tile starts."""
     inner, builder = nest.inner, tile.builder
     lower, upper, step = tile.clones.of((inner.lower_bound, inner.upper_bound, inner.step))
-    runs = builder.compare("ult" if counts_unsigned(inner) else "slt", lower, upper)
+    runs = builder.compare(less_than(inner), lower, upper)
     initial = [share.initial, *cursor.values]
     branch, then, otherwise = builder.if_(runs, [value.type for value in initial])
     inside = builder.inside(then)
     first = _dot(nest, ring, cursor, share, share.initial, inside, tile.clones)
-    share.hand_over(inside)
+    share.behind_first_dot(inside)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
     loop = inside.loop(
@@ -74,7 +73,7 @@ def build_share(
     inside.arrive_barrier(inside.slot(ring.empty, last))
     inside.yield_([accumulator, *after])
     inside = builder.inside(otherwise)
-    share.hand_over(inside)
+    share.behind_first_dot(inside)
     inside.yield_(initial)
     accumulator, *values = (plain(result) for result in branch.results)
     return accumulator, Cursor(*values)
@@ -117,29 +116,10 @@ def _part(
         dimension = axis
         for view in reversed(operand.views):
             dimension = _order(view)[dimension]
-        buffer = _rows(buffer, dimension, window.offset[axis], window.size[axis], builder)
+        buffer = builder.subslice(buffer, dimension, window.offset[axis], window.size[axis])
     for view in operand.views:
         buffer = _turned(view, buffer, builder)
     return buffer
-
-
-def _rows(
-    buffer: ir.Value, dimension: int, first: int, count: int, builder: AsyncBuilder
-) -> ir.Value:
-    """`ttg.memdesc_subslice` of a buffer along one dimension."""
-    kind = memdesc_of(buffer)
-    shape = list(kind.shape)
-    shape[dimension] = count
-    offsets = ["0"] * len(shape)
-    offsets[dimension] = str(first)
-    part = replace(kind, shape=tuple(shape), alloc_shape=kind.shape)
-    operation = builder.create(
-        "ttg.memdesc_subslice",
-        (buffer,),
-        (builder.type(part),),
-        {"offsets": f"array<i32: {', '.join(offsets)}>"},
-    )
-    return plain(operation.results[0])
 
 
 def _turned(like: Operation, buffer: ir.Value, builder: AsyncBuilder) -> ir.Value:

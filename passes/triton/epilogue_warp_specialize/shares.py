@@ -12,7 +12,7 @@ holds them together, unless they take turns (see split_consumer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ir.build import set_attribute
@@ -20,10 +20,15 @@ from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR
-from tilepass.passes.triton.epilogue_warp_specialize.budget import requested_registers
-from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
+from tilepass.passes.triton.epilogue_warp_specialize.budget import Limits, requested_registers
+from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones, tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES, ring_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.late import (
+    LateState,
+    late_counts,
+    turn_choices,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import (
     Options,
@@ -37,6 +42,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.pieces import (
     PieceRun,
     allocate_pieces,
     build_piece_loads,
+    next_slot,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.producer import (
     Rings,
@@ -68,7 +74,11 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import retype
 from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import TileClone
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
-from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
+from tilepass.passes.triton.epilogue_warp_specialize.tiles import (
+    Tile,
+    build_tile_loop,
+    less_than,
+)
 
 SUBTILES: tuple[Subtiles, ...] = (1, 2, 4)
 
@@ -93,10 +103,10 @@ def share_plans(
     options: Options,
     windows: Sequence[Window],
     warps: int,
+    registers: int,
 ) -> Iterator[Plan]:
-    """The plans that the options allow for consumers of these windows: first those with the most
-    stages, of these those that let a piece's store overlap the next piece, of these those with the
-    largest pieces."""
+    """The plans that the options allow for consumers of these windows, each with so many warps and
+    registers a thread; best first."""
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return iter(())
@@ -108,8 +118,10 @@ def share_plans(
         if isinstance(parts, Refusal) or foreign_obstacle(nest, parts[0]):
             continue
         found += [
-            SharePlan(name, stages, buffers, subtiles, options.alternate_epilogues, place, parts)
+            SharePlan(name, stages, buffers, subtiles, late, turns, place, parts)
             for buffers, place in _buffer_counts(options, parts[0], subtiles)
+            for late in late_counts(options, nest, parts[0], registers)
+            for turns in turn_choices(options, parts, late)
             for stages in stage_counts(options)
         ]
     return iter(sorted(found, key=_rank))
@@ -122,13 +134,14 @@ _ENOUGH_STAGES, _FEWEST_STAGES = 4, 3
 
 def _rank(plan: SharePlan) -> tuple[int, ...]:
     """Best first: enough stages to hide TMA's latency, loaded tiles that are there before they are
-    needed, a piece's store beside the next piece, more stages, larger pieces."""
+    needed, a piece's store beside the next piece, more late pieces, more stages, larger pieces."""
     pieces = -plan.epilogue_subtile if plan.in_place else plan.epilogue_subtile
     return (
         -min(plan.stages, _FEWEST_STAGES),
         -plan.in_place,
         -min(plan.stages, _ENOUGH_STAGES),
         -min(plan.c_buffers, 2),
+        -plan.late_subtiles,
         -plan.stages,
         pieces,
     )
@@ -160,12 +173,12 @@ def build_shares(nest: PersistentNest, plan: SharePlan, machine: Machine) -> Non
     builder = machine.builder_before(nest)
     blocks = [load.block for load in nest.loads]
     operands = allocate_ring(builder, blocks, plan.stages, readers=len(parts))
-    turns = allocate_barriers(builder, len(parts)) if takes_turns(plan) else None
+    turns = allocate_barriers(builder, len(parts)) if plan.alternate_epilogues else None
     buffers = [
         allocate_pieces(part.pieces, plan.c_buffers, plan.in_place, builder) for part in parts
     ]
     consumers = [
-        _Consumer(nest, part, index, operands, own, turns)
+        _Consumer(nest, part, index, operands, own, turns, plan.late_subtiles)
         for index, (part, own) in enumerate(zip(parts, buffers, strict=True))
     ]
 
@@ -188,9 +201,12 @@ def build_shares(nest: PersistentNest, plan: SharePlan, machine: Machine) -> Non
     set_attribute(module.operation, "ttg.num-warps", f"{parts[0].warps} : i32")
 
 
-def takes_turns(plan: SharePlan) -> bool:
-    """Whether the consumers' epilogues alternate."""
-    return plan.alternate_epilogues and len(plan.parts) > 1
+def share_registers(nest: PersistentNest, warps: int, consumers: int, limits: Limits) -> int:
+    """The registers that a thread of each consumer has."""
+    # One consumer alone, too, has what the warps that only copy leave.
+    others = other_warps(nest, warps, consumers)
+    available, *_ = requested_registers(limits, 0, [(warps, True), *others])
+    return available
 
 
 def other_warps(nest: PersistentNest, warps: int, consumers: int) -> list[tuple[int, bool]]:
@@ -209,19 +225,24 @@ class _Consumer:
     operands: Ring
     buffers: PieceBuffers
     turns: ir.Value | None
+    late: int
 
     def consume(self, builder: AsyncBuilder) -> None:
         """The consumer's region: main loop and epilogue of every tile."""
         start = reading(builder)
-        state = [*start.values] * (1 + len(self.buffers.rings))
+        loaded = [*start.values] * len(self.buffers.rings)
         first_buffer, turn = builder.constant(0), builder.constant(1 - self.index)
-
-        def build(tile: Tile) -> Sequence[ir.Value]:
-            return self._tile(tile)
-
-        build_tile_loop(self.nest, builder, [*state, first_buffer, turn], build)
+        late = LateState.nothing(self.part.pieces, self.late, self.nest, builder)
+        if self.late:
+            self.part.pieces.rows.clear(self.buffers.rows, builder)
+        state = [*start.values, *loaded, first_buffer, turn, *late.values]
+        state = build_tile_loop(self.nest, builder, state, self._tile)
         if self.turns is not None and self.index == 0:
             builder.arrive_barrier(self._turn(builder, 1))
+        state, late = LateState.split(state, self.late)
+        outer = self.nest.outer
+        any_tile = builder.compare(less_than(outer), outer.lower_bound, outer.upper_bound)
+        self._run_late(late, state[-2], any_tile, builder)
         if self.buffers.staging:
             builder.tma_store_wait(0)
 
@@ -246,13 +267,24 @@ class _Consumer:
         nest, builder = self.nest, tile.builder
         # The first dot of a tile is in this loop itself.
         set_attribute(_loop_around(builder), "tt.num_stages", "0 : i32")
-        *state, staged, turn = tile.state
+        state, late = LateState.split(tile.state, self.late)
+        *state, staged, turn = state
         operands, *loaded = cursors_of(state)
         epilogue = PieceRun(self.part.pieces, self.buffers, tile)
-        first = self._scalars([*self._main_loop_roots(), *epilogue.early_operands])
+        first = self._scalars([*self._main_loop_roots(), *self.part.pieces.rows.operands])
         self._copy(first, tile)
-        epilogue.before_main_loop()
-        share = Share(self.part.window, self._initial(tile), self._hand_over(tile, epilogue))
+        epilogue.load_rows()
+        current, outer = tile.clones[nest.outer.induction_variable], nest.outer
+        is_later = builder.compare("ne", current, outer.lower_bound)
+
+        def behind_first_dot(inside: AsyncBuilder) -> None:
+            if self.turns is not None:
+                inside.arrive_barrier(self._turn(inside, 1 - self.index), is_later)
+            epilogue.hand_back(inside, is_later)
+            self._run_late(late, staged, is_later, inside)
+            epilogue.keep_rows(inside)
+
+        share = Share(self.part.window, self._initial(tile), behind_first_dot)
         accumulator, operands = build_share(nest, self.operands, tile, operands, share)
         # A tile's coordinates are divisions: behind the main loop they are computed while the other
         # consumer has the turn, in front of it the first dot would come after them.
@@ -261,9 +293,26 @@ class _Consumer:
         if self.turns is not None:
             builder.wait_barrier(self._turn(builder, self.index), turn)
             turn = builder.integer("xori", turn, builder.constant(1))
-        staged, loaded = epilogue.behind_main_loop(accumulator, staged, loaded)
-        cursors = [operands, *loaded]
-        return [*(value for cursor in cursors for value in cursor.values), staged, turn]
+        columns = epilogue.columns(accumulator)
+        now = len(columns) - self.late
+        for _ in range(self.late):
+            staged = next_slot(builder, staged, self.buffers.count)
+        staged, loaded = epilogue.run(columns[:now], 0, staged, loaded)
+        late = LateState(tuple(columns[now:]), current if self.late else None)
+        cursors = [value for cursor in (operands, *loaded) for value in cursor.values]
+        return [*cursors, staged, turn, *late.values]
+
+    def _run_late(
+        self, late: LateState, staged: ir.Value, is_real: ir.Value, builder: AsyncBuilder
+    ) -> None:
+        """The pieces that are late, of the tile before; `is_real`: there was one."""
+        if late.tile is None:
+            return
+        tile = Tile(builder, Clones(), ())
+        tile.clones[self.nest.outer.induction_variable] = late.tile
+        self._copy(self._scalars(scalar_roots(self.nest, self.part)), tile)
+        run = PieceRun(self.part.pieces, self.buffers, tile, is_real)
+        run.run(late.columns, len(self.part.pieces.windows) - self.late, staged, ())
 
     def _main_loop_roots(self) -> list[ir.Value]:
         """The scalars that the main loop needs."""
@@ -286,19 +335,6 @@ class _Consumer:
         for needed in part.initial.needed:
             clone.clone(needed, tile.builder)
         return clone.value(nest.carried_accumulator.initial, ACCUMULATOR)
-
-    def _hand_over(self, tile: Tile, epilogue: PieceRun) -> Callable[[AsyncBuilder], None]:
-        outer = self.nest.outer
-        first = outer.lower_bound
-        current = tile.clones[outer.induction_variable]
-
-        def build(builder: AsyncBuilder) -> None:
-            is_later = builder.compare("ne", current, first)
-            if self.turns is not None:
-                builder.arrive_barrier(self._turn(builder, 1 - self.index), is_later)
-            epilogue.hand_back(builder, is_later)
-
-        return build
 
     def _turn(self, builder: AsyncBuilder, index: int) -> ir.Value:
         assert self.turns is not None

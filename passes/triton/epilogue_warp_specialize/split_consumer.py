@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
+    Limits,
     registers_obstacle,
-    requested_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
@@ -39,9 +39,9 @@ from tilepass.passes.triton.epilogue_warp_specialize.share_parts import (
 from tilepass.passes.triton.epilogue_warp_specialize.shares import (
     SharePlan,
     build_shares,
-    other_warps,
     share_bytes,
     share_plans,
+    share_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
     WGMMA_ROWS,
@@ -69,17 +69,17 @@ def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     if isinstance(parts, Refusal):
         return parts
     m, n = windows[0].size
-    warps = other_warps(nest, WGMMA_WARPS, CONSUMERS)
-    registers = requested_registers(machine.limits, WGMMA_WARPS, warps)
+    registers = share_registers(nest, WGMMA_WARPS, CONSUMERS, machine.limits)
     accumulator = m * n // (_LANES * WGMMA_WARPS)
-    return registers_obstacle(nest, accumulator, registers[0]) or foreign_obstacle(nest, parts[0])
+    return registers_obstacle(nest, accumulator, registers) or foreign_obstacle(nest, parts[0])
 
 
-def split_plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
+def split_plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
     """The plans that the options allow."""
     windows = _windows(nest)
     assert not isinstance(windows, Refusal)
-    return share_plans(NAME, nest, options, windows, WGMMA_WARPS)
+    registers = share_registers(nest, WGMMA_WARPS, CONSUMERS, limits)
+    return share_plans(NAME, nest, options, windows, WGMMA_WARPS, registers)
 
 
 def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:

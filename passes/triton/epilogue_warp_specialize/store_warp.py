@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.engine import ir
-from tilepass.passes.triton.epilogue_warp_specialize.budget import FEWEST_REGISTERS
+from tilepass.passes.triton.epilogue_warp_specialize.budget import FEWEST_REGISTERS, Limits
 from tilepass.passes.triton.epilogue_warp_specialize.clones import tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.consumer import build_main_loop, finish
 from tilepass.passes.triton.epilogue_warp_specialize.cooperative import allocate_rings
@@ -93,9 +93,9 @@ def store_roots(nest: PersistentNest) -> list[ir.Value]:
     return [value for store in nest.tma_stores for value in store.coordinates]
 
 
-def plans(nest: PersistentNest, options: Options) -> Iterator[Plan]:
+def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
     """Two C buffers where enough stages stay, else one and as many stages as there may be."""
-    del nest
+    del nest, limits
     if options.epilogue_subtile not in ("auto", 1):
         return
     if options.c_buffers in ("auto", 2):

@@ -36,7 +36,7 @@ _ELEMENTWISE = frozenset(
 CONVERT = "ttg.convert_layout"
 _SPREADING = ("tt.broadcast", "tt.expand_dims", "tt.splat", "arith.constant")
 _LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
-_STORES = ("tt.store", "tt.descriptor_store")
+STORES = ("tt.store", "tt.descriptor_store")
 
 
 ACCUMULATOR: Axes = (0, 1)

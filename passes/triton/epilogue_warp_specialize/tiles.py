@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tilepass.analysis.trip_count import counts_unsigned
+from tilepass.ir.build import Predicate
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.engine import ir, plain
 from tilepass.ir.loops import Loop
@@ -57,6 +59,11 @@ def build_tile_loop(
     after = build(Tile(inside, clones, tuple(arguments[1 : 1 + len(state)])))
     inside.yield_([*after, *clones.of(each.yielded for each in outer.carried)])
     return [plain(result) for result in list(loop.operation.results)[: len(state)]]
+
+
+def less_than(loop: Loop) -> Predicate:
+    """The predicate of `arith.cmpi` that says whether a loop has another trip."""
+    return "ult" if counts_unsigned(loop) else "slt"
 
 
 def comparison_of(loop: Loop) -> dict[str, ir.Attribute | str]:

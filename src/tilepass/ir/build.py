@@ -95,6 +95,12 @@ class Builder:
             attribute = ir.IntegerAttr.get(type_, int(value))
         return self._value("arith.constant", (), type_, {"value": attribute})
 
+    def dense(self, value: float, type_: ir.Type) -> ir.Value:
+        """A splat of a floating-point tensor type."""
+        return self._value(
+            "arith.constant", (), type_, {"value": f"dense<{float(value)}> : {type_}"}
+        )
+
     def integer(self, name: IntegerOp, left: ir.Value, right: ir.Value) -> ir.Value:
         """A binary integer operation of arith: `integer("addi", a, b)`."""
         return self._value(f"arith.{name}", (left, right), left.type)

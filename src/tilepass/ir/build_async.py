@@ -73,6 +73,17 @@ class AsyncBuilder(Builder):
             "ttg.memdesc_index", (array, index), self.type(replace(kind, shape=kind.shape[1:]))
         )
 
+    def subslice(self, buffer: ir.Value, dimension: int, first: int, count: int) -> ir.Value:
+        """`ttg.memdesc_subslice` of a buffer along one dimension."""
+        kind = memdesc_of(buffer)
+        shape = list(kind.shape)
+        shape[dimension] = count
+        offsets = ["0"] * len(shape)
+        offsets[dimension] = str(first)
+        part = replace(kind, shape=tuple(shape), alloc_shape=kind.shape)
+        attributes = {"offsets": f"array<i32: {', '.join(offsets)}>"}
+        return self._value("ttg.memdesc_subslice", (buffer,), self.type(part), attributes)
+
     def init_barrier(self, barrier: ir.Value, count: int) -> None:
         """`ttng.init_barrier`: a phase takes `count` arrivals."""
         self.create("ttng.init_barrier", (barrier,), (), {"count": f"{count} : i32"})

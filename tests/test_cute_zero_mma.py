@@ -11,6 +11,8 @@ import pytest
 
 from tilepass.core.errors import OptionError, TilepassError
 from tilepass.core.pass_base import BinaryFigures, CompilerVersion, PassContext, Target
+from tilepass.core.pipeline_spec import parse_pipeline
+from tilepass.core.registry import instantiate
 from tilepass.core.remarks import RemarkSink
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
@@ -220,3 +222,8 @@ def test_the_proof_needs_the_lowering() -> None:
 
 def _module(element: str) -> Module:
     return engine.parse(MODULE.format(element=element))
+
+
+def test_the_pass_as_text_is_read_as_the_same_pass() -> None:
+    (item,) = parse_pipeline(str(CuteZeroMma()))
+    assert instantiate(item).options == CuteZeroMma.Options()

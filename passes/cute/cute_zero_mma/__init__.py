@@ -23,7 +23,7 @@ from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
 from tilepass.passes.cute.cute_zero_mma.search import DENSE
 from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
-from tilepass.passes.cute.cute_zero_mma.structures import parse_tiles
+from tilepass.passes.cute.cute_zero_mma.structures import NONE, parse_tiles
 from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
 
 
@@ -61,7 +61,7 @@ class CuteZeroMma(Pass):
     class Options:
         mode: Literal["auto", "assume", "check"] = "auto"
         strict: bool = False
-        tiles: str | None = None
+        tiles: str = NONE
         sites: str = ALL
         order: str = "auto"
 
@@ -96,13 +96,13 @@ class CuteZeroMma(Pass):
         self, module: Module, sites: list[GemmSite], context: PassContext
     ) -> dict[int, Known]:
         tiles = self.options.tiles
-        if self.options.mode == "auto" and tiles is not None:
+        if self.options.mode == "auto" and tiles != NONE:
             raise OptionError("tiles= names an assumption: it needs mode=assume or mode=check")
-        if self.options.mode == "assume" and tiles is None:
+        if self.options.mode == "assume" and tiles == NONE:
             raise OptionError(
                 "mode=assume needs tiles=..., the structure to assume (mode=auto proves it)"
             )
-        if tiles is None:
+        if tiles == NONE:
             return proven(module, sites, self.options.strict, context)
         if self.options.sites == ALL:
             raise OptionError(

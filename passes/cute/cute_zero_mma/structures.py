@@ -17,6 +17,7 @@ IsZero = Callable[[int, int], bool]
 
 _TOKEN = re.compile(r"(?:([mn])(\d+)(?:-(\d+))?k|m(\d+)(?:-(\d+))?n)(\d+)(?:-(\d+))?")
 _NAMED = re.compile(r"(?:([ab]):)?([a-z-]+)(?::(\d+))?")
+NONE = "none"
 _NAMES = "upper-triangular, lower-triangular, block-diagonal:SIZE, band:WIDTH"
 
 

@@ -1,6 +1,6 @@
 // RUN: %python %S/../../Inputs/spelled.py %s > %t.mlir
-// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3,epilogue-subtile=2,c-buffers=2},canonicalize,cse' | %filecheck %s
-// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3,epilogue-subtile=1,c-buffers=1,alternate-epilogues=false},canonicalize,cse' | %filecheck %s --check-prefix=FREE
+// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3,epilogue-subtile=2,c-buffers=2,late-subtiles=0,alternate-epilogues=true},canonicalize,cse' | %filecheck %s
+// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3,epilogue-subtile=1,c-buffers=1,late-subtiles=0,alternate-epilogues=false},canonicalize,cse' | %filecheck %s --check-prefix=FREE
 
 // Eight warps become two consumers of four, each with 64 rows of 128.
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [8, 1], order = [1, 0]}>
@@ -76,7 +76,9 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:       [[TURNS:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64
 // CHECK:       [[OTHER:%.+]] = ttg.memdesc_index [[TURNS]]{{\[}}%c1_i32]
 // CHECK:       ttng.init_barrier [[OTHER]], 1
-// Each has its own buffers, in which pieces of the residual arrive and from which pieces of C go.
+// Each has its own buffers: for the row of the bias, and for pieces of the residual, in whose place
+// pieces of C go.
+// CHECK:       [[ROW:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<128xf32
 // CHECK:       [[C:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
 // CHECK:       [[EMPTIED:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<1x1xi64
 // CHECK-NEXT:  [[BACK:%.+]] = ttg.memdesc_index [[EMPTIED]]
@@ -84,14 +86,11 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK-NOT:   ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
 // CHECK:       ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 240, 24, 24, 24>}
 
-// Consumer 0 loads both pieces of the bias, multiplies the upper half of A with all of B, hands the
-// turn over once the first dot is issued, and waits for its own in front of the epilogue.
+// Consumer 0 loads the bias, multiplies the upper half of A with all of B, hands the turn over once
+// the first dot is issued, and waits for its own in front of the epilogue.
 // CHECK:       default
 // CHECK:         scf.for
-// CHECK:           tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32,
-// CHECK:           [[LEFT:%.+]] = tt.load
-// CHECK:           tt.make_range {end = 128 : i32, start = 64 : i32} : tensor<64xi32,
-// CHECK:           [[RIGHT:%.+]] = tt.load
+// CHECK:           [[BIAS:%.+]] = tt.load {{.+}} : tensor<128x!tt.ptr<f32>
 // CHECK:           [[DONE:%.+]]:3 = scf.if
 // CHECK:             ttng.wait_barrier
 // CHECK:             [[X:%.+]] = ttg.memdesc_index [[A]]
@@ -100,6 +99,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:             ttng.arrive_barrier [[OTHER]], 1, [[LATER:%.+]] :
 // CHECK-NEXT:        ttng.async_tma_store_wait {pendings = 0
 // CHECK-NEXT:        ttng.arrive_barrier [[BACK]], 1, [[LATER]] :
+// CHECK-NEXT:        ttg.local_store [[BIAS]], [[ROW]]
 // CHECK:             scf.for {{.+}} iter_args({{.+}} = [[FIRST]],
 // CHECK:               ttng.warp_group_dot_wait {{.+}} {pendings = 1 : i32}
 // CHECK-NEXT:          [[BEFORE:%.+]] = ttg.memdesc_index [[EMPTY]]
@@ -109,11 +109,11 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:           } else {
 // CHECK:             ttng.arrive_barrier
 // CHECK:           ttng.wait_barrier
-// Pieces are halves of the columns; only a row of the bias changes its layout.
+// Pieces are halves of the columns; the bias is read in the accumulator's layout.
 // CHECK:           tt.reshape [[DONE]]#0 : tensor<64x128xf32, {{.+}}> -> tensor<64x2x64xf32,
 // CHECK:           tt.split
-// CHECK:           ttg.convert_layout [[LEFT]] : tensor<64xf32, {{.+}}> -> tensor<64xf32, #ttg.slice<{dim = 0, parent = #mma{{.*}}}>>
-// CHECK-NOT:       ttg.convert_layout {{.+}} : tensor<64x64xf32, #blocked
+// CHECK:           [[LEFT:%.+]] = ttg.memdesc_subslice [[ROW]][0]
+// CHECK:           ttg.local_load [[LEFT]] : {{.+}} -> tensor<64xf32, #ttg.slice<{dim = 0, parent = #mma{{.*}}}>>
 // CHECK:           ttng.wait_barrier
 // CHECK:           [[PIECE:%.+]] = ttg.memdesc_index [[C]]
 // CHECK:           ttg.local_load [[PIECE]] : {{.+}} -> tensor<64x64xbf16, #mma
@@ -121,7 +121,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:           ttg.local_store {{.+}}, [[PIECE]] :
 // CHECK:           ttng.fence_async_shared
 // CHECK:           ttng.async_tma_copy_local_to_global {{.+}}, %c0_i32]
-// CHECK:           ttg.convert_layout [[RIGHT]]
+// CHECK:           ttg.memdesc_subslice [[ROW]][64]
 // CHECK:           ttng.async_tma_copy_local_to_global {{.+}}, %c64_i32]
 // CHECK:         ttng.arrive_barrier
 // CHECK:         ttng.async_tma_store_wait {pendings = 0 : i32

@@ -109,7 +109,11 @@ def _key(module: Module, known: Mapping[int, Known], context: PassContext) -> st
     """A hash of the module without its locations, the zeros, and what compiles it."""
     text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
     zeros = [(index, str(each.zeros)) for index, each in sorted(known.items()) if each.zeros]
-    options = sorted(context.compile_options.items())
+    # Where the compiler is to leave its files changes nothing in them.
+    options = [
+        (name, " ".join(word for word in str(value).split() if "/" not in word))
+        for name, value in sorted(context.compile_options.items())
+    ]
     told = repr((__version__, str(context.compiler), str(context.target), options, zeros, _UNIFORM))
     return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
 

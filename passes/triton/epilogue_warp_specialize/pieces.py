@@ -42,7 +42,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
 
-_ROWS, _COLUMNS = 0, 1
+_COLUMNS = 1
+# No array has so many rows and so many columns. A negative coordinate would do by PTX's text, but
+# TMA stores with one failed on an H200.
+_OUTSIDE = 1 << 30
 _CONVERSIONS = frozenset(
     ("arith.truncf", "arith.extf", "tt.fp_to_fp", CONVERT, "tt.descriptor_store")
 )
@@ -274,8 +277,8 @@ class PieceRun:
         builder.fence_async_shared()
         coordinates = part.coordinates(store.coordinates, needed.axes, builder)
         if self._is_real is not None:
-            outside = builder.constant(-part.window.size[_ROWS])
-            coordinates[0] = builder.select(self._is_real, coordinates[0], outside)
+            outside = builder.constant(_OUTSIDE)
+            coordinates = [builder.select(self._is_real, each, outside) for each in coordinates]
         builder.tma_store(store.descriptor, coordinates, buffer)
 
 

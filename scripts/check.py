@@ -31,20 +31,28 @@ JOBS = os.cpu_count() or 1
 # Tests of statistics, packaging, ..., and of the kernels in Triton's interpreter, which do
 # not touch the Triton that is installed, or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
+    "test_ab_counters.py",
+    "test_ab_library.py",
     "test_ab_nvml.py",
     "test_ab_point.py",
     "test_ab_protocol.py",
     "test_ab_statistics.py",
     "test_ab_studies.py",
     "test_ab_supervisor.py",
+    "test_ab_warp_specialize_study.py",
     "test_contributing.py",
     "test_core.py",
+    "test_cute_*.py",
     "test_dump_lexers.py",
+    "test_flashinfer*.py",
+    "test_ir_dialect_modules.py",
+    "test_kernels_cute*.py",
     "test_kernels_interpreted.py",
     "test_packaging.py",
     "test_setup.py",
     "test_sim_protocol_mutants.py",
     "test_sim_scalars.py",
+    "test_zero_structure*.py",
 )
 
 

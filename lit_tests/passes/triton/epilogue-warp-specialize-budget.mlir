@@ -1,5 +1,5 @@
 // RUN: %python %S/../../Inputs/spelled.py %s > %t.mlir
-// RUN: tilepass-opt %t.mlir --split-input-file --verify-diagnostics -p 'epilogue-warp-specialize{scheme=cooperative,stages=14}'
+// RUN: tilepass-opt %t.mlir --split-input-file --verify-diagnostics -p 'epilogue-warp-specialize{scheme=cooperative,stages=14,late-subtiles=0}'
 
 // Shared memory: what the smallest plan takes, and what there is.
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>

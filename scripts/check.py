@@ -36,6 +36,7 @@ ONE_TRITON_IS_ENOUGH = (
     "test_ab_nvml.py",
     "test_ab_point.py",
     "test_ab_protocol.py",
+    "test_ab_quoted_tables.py",
     "test_ab_statistics.py",
     "test_ab_studies.py",
     "test_ab_supervisor.py",

@@ -16,6 +16,7 @@ from tilepass.ab.gdn_study.measure import CaseResult, Loaded, check, time_case
 from tilepass.ab.gdn_study.workload import CHECKED, TIMED, Case
 from tilepass.ab.nvml import NvmlClock
 from tilepass.ab.protocol import Plan
+from tilepass.ab.quoted_tables import GDN_SCHEMA
 from tilepass.ab.table import format_estimate
 from tilepass.core.errors import TilepassError
 
@@ -29,7 +30,7 @@ class Session:
         self.arms, self.dtypes, self.copies = arms, dtypes, copies
         self.seconds, self.out = seconds, out
         self.names = [arm.name for arm in arms]
-        self._content: dict[str, Any] = {"cases": []}
+        self._content: dict[str, Any] = {"schema": GDN_SCHEMA, "cases": []}
         self._misses: dict[str, list[str]] = {name: [] for name in self.names[1:]}
 
     def run(self, built: Mapping[tuple[str, str], Built], only: str | None) -> int:

@@ -22,7 +22,7 @@ def library_table_of(report: Json) -> str:
     found = [[_speedup(point, label) for point in points] for label in labels[1:]]
     for label, ratios in zip(labels[1:], found, strict=True):
         lines.append([label, *_cells(ratios)])
-    best = [max(filter(None, each), default=None) for each in zip(*found, strict=True)]
+    best = [_best([ratios[index] for ratios in found]) for index in range(len(points))]
     lines.append(["best", *_cells(best)])
     duplicates = [point["duplicate"] for point in points]
     control = ["-" if each is None else f"{each['ratio']:.3f}" for each in duplicates]
@@ -81,6 +81,10 @@ def _speedup(point: Json, label: str) -> float | None:
         if arm["arm"] == label and arm["against_baseline"] is not None:
             return 1 / arm["against_baseline"]["ratio"]
     return None
+
+
+def _best(ratios: list[float | None]) -> float | None:
+    return max((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def _cells(ratios: list[float | None]) -> list[str]:

@@ -26,7 +26,7 @@ def point(shape: list[int], ratio: float | None) -> dict[str, Any]:
 
 
 def test_library_table() -> None:
-    report = {
+    report: dict[str, Any] = {
         "environment": ENVIRONMENT,
         "kernel": "persistent-matmul",
         "arms": [

@@ -37,7 +37,7 @@ SCHEMES: dict[str, str] = {
     "cooperative": "scheme=cooperative",
     "store-warp": "scheme=store-warp",
     "ping-pong": "scheme=ping-pong",
-    "split-free": "scheme=split-consumer,alternate-epilogues=false",
+    "split-turns": "scheme=split-consumer,late-subtiles=0,alternate-epilogues=true",
     "split-consumer": "scheme=split-consumer",
     "auto": "scheme=auto",
 }

@@ -36,9 +36,9 @@ CASES = [
         ("pointers", 2, 1),
     )
 ] + [
-    (Nest("bias", warps=4), f"{SPLIT},epilogue-subtile=1,c-buffers=2"),
+    (Nest("gelu", warps=4), f"{SPLIT},epilogue-subtile=1,c-buffers=2"),
     (Nest("residual", m=64, n=128, warps=4), f"{SPLIT},epilogue-subtile=1"),
-    (Nest("none"), f"{SPLIT},alternate-epilogues=false"),
+    (Nest("none"), f"{SPLIT},late-subtiles=0,alternate-epilogues=false"),
     (Nest("residual"), f"{COOPERATIVE},epilogue-subtile=2,c-buffers=2"),
     (Nest("two-stores", n=128, warps=4), f"{COOPERATIVE},epilogue-subtile=4,c-buffers=1"),
 ]

@@ -33,6 +33,19 @@ _BIAS = """
   %b5 = ttg.convert_layout %b4 : tensor<[m]x[n]xf32, #plane> -> tensor<[m]x[n]xf32, #mma>
   %sum = arith.addf %acc, %b5 : tensor<[m]x[n]xf32, #mma>"""
 
+_GELU = (
+    _BIAS.replace("%sum", "%biased")
+    + """
+  %root = arith.constant dense<0.70710677> : tensor<[m]x[n]xf32, #mma>
+  %e0 = arith.mulf %biased, %root : tensor<[m]x[n]xf32, #mma>
+  %e1 = math.erf %e0 : tensor<[m]x[n]xf32, #mma>
+  %unit = arith.constant dense<1.0> : tensor<[m]x[n]xf32, #mma>
+  %e2 = arith.addf %e1, %unit : tensor<[m]x[n]xf32, #mma>
+  %half = arith.constant dense<0.5> : tensor<[m]x[n]xf32, #mma>
+  %e3 = arith.mulf %biased, %half : tensor<[m]x[n]xf32, #mma>
+  %sum = arith.mulf %e3, %e2 : tensor<[m]x[n]xf32, #mma>"""
+)
+
 _RESIDUAL = """
   %rt = tt.descriptor_load %r_desc[%row, %column] : [c] -> tensor<[m]x[n]xbf16, #tile>
   %rc = ttg.convert_layout %rt : tensor<[m]x[n]xbf16, #tile> -> tensor<[m]x[n]xbf16, #mma>
@@ -87,6 +100,7 @@ _POINTERS = """
 EPILOGUES = {
     "none": _NONE + _STORE,
     "bias": _BIAS + _STORE,
+    "gelu": _GELU + _STORE,
     "residual": _RESIDUAL + _STORE,
     "in-place": _IN_PLACE,
     "two-stores": _TWO_STORES,
@@ -123,9 +137,10 @@ class Nest:
         """The text parsed by Triton."""
         return module_of(self.text())
 
-    def sizes(self, steps: int, tiles: int = 3) -> str:
-        """Shapes for the simulator: `tiles` tiles, cut off on the right if the store masks that."""
-        rows, columns, depth = self.m * tiles, self.n, 64 * steps
+    def sizes(self, steps: int, tiles: int = 3, across: int = 1) -> str:
+        """Shapes for the simulator: `tiles` x `across` tiles, cut off on the right if the store
+        masks that."""
+        rows, columns, depth = self.m * tiles, self.n * across, 64 * steps
         if self.epilogue != "pointers":
             columns -= 8
         arrays = {

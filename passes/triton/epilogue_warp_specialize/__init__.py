@@ -17,6 +17,7 @@ from tilepass.ir.loops import Loop, nest_of
 from tilepass.passes.triton.epilogue_warp_specialize.budget import choose, limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.match import (
     DOTS_OF_ALL_TARGETS,
@@ -161,7 +162,7 @@ class EpilogueWarpSpecialize(Pass):
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         scheme = SCHEMES[name]
-        refusal = scheme.obstacle(nest, machine)
+        refusal = scheme.obstacle(nest, machine) or late_refusal(nest, self.options)
         return refusal or choose(scheme, nest, self.options, machine.limits)
 
     def _facts(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.engine import ir
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces
 from tilepass.passes.triton.epilogue_warp_specialize.share_parts import Part
@@ -72,7 +72,7 @@ def late_counts(
     m, n = part.window.size
     accumulator = m * n // (_LANES * part.warps)
     possible = 0
-    if _only_tma_stores(nest):
+    if _late_obstacle(nest) is None:
         room = registers - _OTHER_REGISTERS - accumulator
         count = len(pieces.windows)
         possible = min(_MOST, count - 1, max(0, room * count // accumulator))
@@ -94,6 +94,20 @@ def turn_choices(options: Options, parts: Sequence[Part], late: int) -> Sequence
     return [late == 0 and parts[0].pieces.only_converts]
 
 
-def _only_tma_stores(nest: PersistentNest) -> bool:
-    outer = nest.outer
-    return not (nest.tile_loads or nest.pointer_stores or outer.carried) and bool(nest.tma_stores)
+def late_refusal(nest: PersistentNest, options: Options) -> Refusal | None:
+    """A refusal where late pieces are asked for and no scheme can have them."""
+    return _late_obstacle(nest) if options.late_subtiles in range(1, _MOST + 1) else None
+
+
+def _late_obstacle(nest: PersistentNest) -> Refusal | None:
+    if nest.tile_loads:
+        return Refusal(nest.tile_loads[0].operation, "a late piece cannot load a tile")
+    if nest.pointer_stores:
+        return Refusal(nest.pointer_stores[0], "a late piece cannot be stored through pointers")
+    if nest.outer.carried:
+        return Refusal(
+            nest.outer.operation,
+            "the tile loop carries scalars, and a late piece is of the tile before",
+            "compute them from the tile's number",
+        )
+    return None

@@ -72,3 +72,28 @@ assert cutlass._mlir.ir is engine.ir
 assert isinstance(cutlass.__version__, str)
 """
     _run(code)
+
+
+def test_looking_at_triton_ir_leaves_the_dsl_unimported() -> None:
+    code = """
+from tilepass.ir import engine
+module = engine.parse('''
+"tt.func"() ({
+^bb(%flag: i1, %x: f32):
+  llvm.intr.assume %flag : i1
+  %y = "arith.addf"(%x, %x) : (f32, f32) -> f32
+  %z = "math.absf"(%y) : (f32) -> f32
+  scf.if %flag { "ttg.any"(%z) : (f32) -> () }
+  "cf.assert"(%flag) {msg = ""} : (i1) -> ()
+  %p = "ub.poison"() {value = #ub.poison} : () -> f32
+  "ttng.any"(%p) : (f32) -> ()
+}) {function_type = (i1, f32) -> (), sym_name = "f"} : () -> ()
+''')
+for operation in engine.operations(module):
+    assert operation.opview is not None
+    for value in (*operation.operands, *operation.results):
+        assert type(value).__module__ == engine.ir.Value.__module__
+assert "cutlass" not in sys.modules
+import cutlass, cutlass.cute
+"""
+    _run(code)

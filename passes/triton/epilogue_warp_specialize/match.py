@@ -148,7 +148,7 @@ def _wrong_order(nest: LoopNest) -> Refusal | None:
 def _wrong_carried(nest: LoopNest) -> Refusal | None:
     """Each partition computes what the tile loop carries for itself: scalars, purely."""
     for carried in nest.outer.carried:
-        if ir.RankedTensorType.isinstance(carried.argument.type):
+        if isinstance(carried.argument.type, ir.RankedTensorType):
             return Refusal(
                 nest.outer.operation, f"the tile loop carries a tensor: {carried.argument.type}"
             )

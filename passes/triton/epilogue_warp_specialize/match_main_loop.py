@@ -148,7 +148,7 @@ def _accumulator(inner: Loop, dot: Operation) -> int | Refusal:
 def _foreign(scalars: list[Operation]) -> Refusal | None:
     """What is left of the body must be scalars that both partitions may compute."""
     for each in scalars:
-        tensor = any(ir.RankedTensorType.isinstance(result.type) for result in each.results)
+        tensor = any(isinstance(result.type, ir.RankedTensorType) for result in each.results)
         if each.name == LOAD:
             return Refusal(each, "a value loaded in the inner loop is used outside the dot")
         if tensor or not is_pure(each) or each.regions:
@@ -199,7 +199,7 @@ def _wrong_scalars(inner: Loop, accumulator: int) -> Refusal | None:
     for index, carried in enumerate(inner.carried):
         if index == accumulator:
             continue
-        if ir.RankedTensorType.isinstance(carried.argument.type):
+        if isinstance(carried.argument.type, ir.RankedTensorType):
             return Refusal(inner.operation, "the inner loop carries a tensor beside the dot's")
         if users(carried.result):
             return Refusal(

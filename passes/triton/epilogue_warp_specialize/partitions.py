@@ -139,9 +139,9 @@ def is_repeatable(operation: Operation) -> bool:
 
 def _leaves_tensors(operation: Operation) -> bool:
     """Whether scalars come from tensors: warps of another number could not compute these."""
-    results = any(ir.RankedTensorType.isinstance(each.type) for each in operation.results)
+    results = any(isinstance(each.type, ir.RankedTensorType) for each in operation.results)
     return not results and any(
-        ir.RankedTensorType.isinstance(each.type) for each in operation.operands
+        isinstance(each.type, ir.RankedTensorType) for each in operation.operands
     )
 
 

@@ -230,7 +230,7 @@ def captured_tensor(nest: PersistentNest) -> Refusal | None:
         if not nest.outer.defines(operand)
     ]
     for each in backward_slice([*used, nest.carried_accumulator.initial], nest.function):
-        tensor = any(ir.RankedTensorType.isinstance(result.type) for result in each.results)
+        tensor = any(isinstance(result.type, ir.RankedTensorType) for result in each.results)
         if each in nest.prelude and tensor and not is_repeatable(each):
             return Refusal(each, f"a tensor from in front of the tile loop ({each.name})")
     return None

@@ -59,7 +59,7 @@ class Rows:
     def operands(self) -> list[ir.Value]:
         """The scalars that must be there before they are loaded."""
         operands = [operand for each in self.early for operand in each.operation.operands]
-        return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+        return [each for each in operands if not isinstance(each.type, ir.RankedTensorType)]
 
     def allocate(self, builder: AsyncBuilder) -> tuple[ir.Value, ...]:
         """A buffer for each load."""
@@ -76,7 +76,7 @@ class Rows:
         for needed, buffer in zip(self.loads, buffers, strict=True):
             type_ = builder.type(self._type(needed))
             element = ir.RankedTensorType(type_).element_type
-            is_integer = ir.IntegerType.isinstance(element)
+            is_integer = isinstance(element, ir.IntegerType)
             zero = builder.constant(0, type_) if is_integer else builder.dense(0.0, type_)
             builder.local_store(zero, buffer)
 

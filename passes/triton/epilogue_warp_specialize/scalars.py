@@ -44,4 +44,4 @@ def written_roots(nest: PersistentNest) -> set[tuple[str, int] | None]:
 
 def _touches_tensors(operation: Operation) -> bool:
     values = (*operation.operands, *operation.results)
-    return any(ir.RankedTensorType.isinstance(value.type) for value in values)
+    return any(isinstance(value.type, ir.RankedTensorType) for value in values)

@@ -95,7 +95,7 @@ def scalar_roots(nest: PersistentNest, part: Part) -> list[ir.Value]:
 def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
     """The operands that are no tensors."""
     operands = [operand for each in needed for operand in each.operation.operands]
-    return [each for each in operands if not ir.RankedTensorType.isinstance(each.type)]
+    return [each for each in operands if not isinstance(each.type, ir.RankedTensorType)]
 
 
 def _foreign_functions(nest: PersistentNest, warps: int) -> Refusal | None:
@@ -150,4 +150,4 @@ def _place(operation: Operation) -> tuple[ir.Value, ...]:
 
 def has_tensors(operation: Operation) -> bool:
     values = [*operation.operands, *operation.results]
-    return any(ir.RankedTensorType.isinstance(value.type) for value in values)
+    return any(isinstance(value.type, ir.RankedTensorType) for value in values)

@@ -123,7 +123,7 @@ class _Search:
         return TileSlice(tuple(needed), self._accumulator)
 
     def _follow(self, value: ir.Value, axes: Axes) -> Refusal | None:
-        if not ir.RankedTensorType.isinstance(value.type):
+        if not isinstance(value.type, ir.RankedTensorType):
             return None
         if same_value(value, self._accumulator):
             if axes == ACCUMULATOR:
@@ -182,7 +182,7 @@ def is_spread(value: ir.Value) -> bool:
         return False
     if len(operation.results) != 1:
         return False
-    tensors = [each for each in operation.operands if ir.RankedTensorType.isinstance(each.type)]
+    tensors = [each for each in operation.operands if isinstance(each.type, ir.RankedTensorType)]
     return bool(tensors) and all(map(is_spread, tensors))
 
 
@@ -228,7 +228,7 @@ def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Re
     if name in _LEAVES or name == "tt.splat":
         return ((),) * len(operation.operands)
     if _is_elementwise(operation):
-        tensors = [ir.RankedTensorType.isinstance(each.type) for each in operation.operands]
+        tensors = [isinstance(each.type, ir.RankedTensorType) for each in operation.operands]
         return tuple(axes if is_tensor else () for is_tensor in tensors)
     if name == "tt.expand_dims":
         axis = expanded_axis(operation)

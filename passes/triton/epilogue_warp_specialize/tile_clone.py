@@ -51,7 +51,7 @@ class TileClone:
 
     def value(self, value: ir.Value, axes: Axes) -> ir.Value:
         """What stands for a value of the original epilogue: a scalar, or its part."""
-        if not ir.RankedTensorType.isinstance(value.type):
+        if not isinstance(value.type, ir.RankedTensorType):
             return self._scalars(value)
         return self._values[plain(value), axes]
 
@@ -123,7 +123,7 @@ class TileClone:
             encoding = Slice(dim=expanded_axis(operation), parent=encoding)
         operands = [
             self._in_layout(operand, each, encoding, builder)
-            if ir.RankedTensorType.isinstance(operand.type)
+            if isinstance(operand.type, ir.RankedTensorType)
             else self._scalars(operand)
             for operand, each in zip(
                 operation.operands, Needed(operation, axes).operand_axes, strict=True

@@ -91,7 +91,7 @@ class Builder:
         """An integer constant; of a tensor type, a splat."""
         type_ = self.type(type_) if isinstance(type_, str) else type_
         attribute: ir.Attribute | str = f"dense<{int(value)}> : {type_}"
-        if not ir.RankedTensorType.isinstance(type_):
+        if not isinstance(type_, ir.RankedTensorType):
             attribute = ir.IntegerAttr.get(type_, int(value))
         return self._value("arith.constant", (), type_, {"value": attribute})
 

@@ -20,15 +20,40 @@ from tilepass.ir.light_import import without_package_init
 from tilepass.ir.memory_file import MemoryFile
 from tilepass.ir.requirement import importing, require
 
+# What Triton's IR is made of: dialects that the bindings know, and those that they do not.
+_DIALECTS = ("builtin", "func", "arith", "math", "scf", "cf", "ub", "llvm")
+_TRITON_DIALECTS = ("tt", "ttg", "ttng", "amdg")
+
+
+def _load_dialects() -> None:
+    """Let the bindings load the dialects' Python modules while `cutlass` itself is held back.
+
+    When they first look at an operation of a dialect, they import its module and `cutlass` with it,
+    and then never again. That would bring the DSL along: 0.4 s, and for each value that is looked
+    at a constructor in Python, which is half of the time of a pass. Where a dialect has no module
+    they search the disk each time; an empty one answers at once.
+    """
+    # The module of llvm needs what this adds; the package's `__init__` begins with it too.
+    _cutlass_ir.populate(_cutlass_ir)
+    for dialect in _TRITON_DIALECTS:
+        name = f"{ir.__name__.rpartition('.')[0]}.dialects.{dialect}"
+        sys.modules.setdefault(name, ModuleType(name))
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    for dialect in _DIALECTS:
+        context.dialects[dialect]
+    text = "\n".join(f'"{dialect}.any"() : () -> ()' for dialect in _TRITON_DIALECTS)
+    for view in ir.Module.parse(text, context).body:
+        # The first walk imports `cutlass` as well.
+        view.operation.walk(lambda _: ir.WalkResult.ADVANCE, ir.WalkOrder.PRE_ORDER)
+
+
 require("cutlass", oldest=(4, 6), distribution="nvidia-cutlass-dsl")
 with importing("nvidia-cutlass-dsl"), without_package_init("cutlass"):
     from cutlass._mlir import ir, passmanager, rewrite
+    from cutlass._mlir._mlir_libs import _cutlass_ir
 
-# For every operation that is made or looked at, the bindings import the Python module of its
-# dialect, and where there is none they search the disk each time. An empty one answers at once.
-for _dialect in ("tt", "ttg", "ttng", "amdg"):
-    _name = f"{ir.__name__.rpartition('.')[0]}.dialects.{_dialect}"
-    sys.modules.setdefault(_name, ModuleType(_name))
+    _load_dialects()
 
 Module = ir.Module
 Operation = ir.Operation

@@ -14,7 +14,7 @@ from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
 from tilepass.ir.loops import Loop, nest_of
-from tilepass.passes.triton.epilogue_warp_specialize.budget import choose, limits_of
+from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
@@ -26,6 +26,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.match import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _Options
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import choose
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
 
 

@@ -1,17 +1,12 @@
-"""What a multiprocessor has, how its registers are shared out, and which plan fits it."""
+"""What a multiprocessor has, and how its registers are shared out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tilepass.core.pass_base import Target
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
-
-if TYPE_CHECKING:
-    from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme
 
 _LANES = 32
 # Registers are handed out to groups of so many warps, in steps of so many a thread
@@ -77,24 +72,4 @@ def registers_obstacle(nest: PersistentNest, accumulator: int, available: int) -
         f"the accumulator takes {accumulator} registers a thread and the rest "
         f"{_WORKING_REGISTERS}: a consumer has {available}",
         "take a smaller tile",
-    )
-
-
-def choose(
-    scheme: Scheme, nest: PersistentNest, options: Options, limits: Limits
-) -> Plan | Refusal:
-    """The best plan of a scheme that the options allow and shared memory holds."""
-    least: tuple[int, Plan] | None = None
-    for plan in scheme.plans(nest, options, limits):
-        needed = scheme.shared_bytes(nest, plan)
-        if needed <= limits.shared_bytes:
-            return plan
-        if least is None or needed < least[0]:
-            least = (needed, plan)
-    if least is None:
-        return Refusal(nest.outer.operation, f"{scheme.name} cannot be built with {options}")
-    return Refusal(
-        nest.outer.operation,
-        f"{least[1]} takes {least[0]} bytes of shared memory of {limits.shared_bytes}",
-        "take a smaller tile or fewer stages",
     )

@@ -33,9 +33,11 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises OptionError for numbers that no scheme can be built with."""
-        least = {"stages": (self.stages, 2), "c-buffers": (self.c_buffers, 1)}
-        for name, (value, fewest) in least.items():
-            if value != "auto" and value < fewest:
+        for name, value, fewest in (
+            ("stages", self.stages, 2),
+            ("c-buffers", self.c_buffers, 1),
+        ):
+            if isinstance(value, int) and value < fewest:
                 raise OptionError(
                     f"pass 'epilogue-warp-specialize', option '{name}': {value} is too few, "
                     f"{fewest} is the least"

@@ -66,3 +66,23 @@ def warps_obstacle(nest: PersistentNest, allowed: tuple[int, ...]) -> Refusal | 
         nest.outer.operation,
         f"num_warps = {nest.num_warps}: this takes {' or '.join(map(str, allowed))}",
     )
+
+
+def choose(
+    scheme: Scheme, nest: PersistentNest, options: Options, limits: Limits
+) -> Plan | Refusal:
+    """The best plan of a scheme that the options allow and shared memory holds."""
+    least: tuple[int, Plan] | None = None
+    for plan in scheme.plans(nest, options, limits):
+        needed = scheme.shared_bytes(nest, plan)
+        if needed <= limits.shared_bytes:
+            return plan
+        if least is None or needed < least[0]:
+            least = (needed, plan)
+    if least is None:
+        return Refusal(nest.outer.operation, f"{scheme.name} cannot be built with {options}")
+    return Refusal(
+        nest.outer.operation,
+        f"{least[1]} takes {least[0]} bytes of shared memory of {limits.shared_bytes}",
+        "take a smaller tile or fewer stages",
+    )

@@ -128,9 +128,13 @@ def _only_for(
     loads: tuple[Needed, ...], early: tuple[Needed, ...], source: TileSlice
 ) -> frozenset[Needed]:
     """What of `early` no operation but the loads needs."""
-    rest = [each for each in source.needed if each not in early]
+    used = {use for user in source.needed if user not in early for use in _uses(user)}
+    alone: list[Needed] = []
     for each in reversed(early):
-        used = {use for user in rest for use in _uses(user)}
-        if each not in loads and any((plain(r), each.axes) in used for r in each.operation.results):
-            rest.append(each)
-    return frozenset(each for each in early if each not in rest and each not in loads)
+        if each in loads:
+            continue
+        if any((plain(result), each.axes) in used for result in each.operation.results):
+            used.update(_uses(each))
+        else:
+            alone.append(each)
+    return frozenset(alone)

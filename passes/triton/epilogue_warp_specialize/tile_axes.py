@@ -50,7 +50,7 @@ class Needed:
     operation: Operation
     axes: Axes
 
-    @property
+    @cached_property
     def operand_axes(self) -> tuple[Axes, ...]:
         """The axes along which each operand is needed, `()` for scalars."""
         found = _axes_of_operands(self.operation, self.axes)
@@ -68,12 +68,12 @@ class TileSlice:
 
     @cached_property
     def types(self) -> list[tuple[TensorType, Axes]]:
-        """All tensor types with their axes, the accumulator's among them."""
-        found = [(_tensor(self.accumulator), ACCUMULATOR)]
+        """All tensor types with their axes, the accumulator's among them, each once."""
+        found = {(_tensor(self.accumulator), ACCUMULATOR): None}
         for each in self.needed:
             for value in each.operation.results:
-                found.append((_tensor(value), each.axes))
-        return found
+                found[_tensor(value), each.axes] = None
+        return list(found)
 
 
 def slice_of(nest: PersistentNest) -> TileSlice | Refusal:

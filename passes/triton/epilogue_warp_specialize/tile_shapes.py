@@ -91,6 +91,7 @@ class Layouts:
         self._window = window
         self._before: dict[Encoding, list[int]] = {}
         self._after: dict[Encoding, list[int]] = {}
+        self._fitted: dict[Encoding, Encoding] = {}
         for type_, axes in types:
             if type_.encoding is not None:
                 self._note(type_.encoding, list(type_.shape), self._before)
@@ -103,6 +104,11 @@ class Layouts:
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """An encoding's counterpart. Raises LayoutError."""
+        if encoding not in self._fitted:
+            self._fitted[encoding] = self._fit(encoding)
+        return self._fitted[encoding]
+
+    def _fit(self, encoding: Encoding) -> Encoding:
         if isinstance(encoding, Slice | DotOperand):
             return replace(encoding, parent=self.encoding(encoding.parent))
         before, after = self._before[encoding], self._after[encoding]

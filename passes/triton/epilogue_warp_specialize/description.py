@@ -14,12 +14,17 @@ scf.for %tile = ... {                    // outer
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, TypeVar, TypeVarTuple
 
 from tilepass.ir.engine import Operation, ir, operations, same_value
 from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
 from tilepass.ir.loops import Carried, Loop, defining_operation
+
+_Arguments = TypeVarTuple("_Arguments")
+_Found = TypeVar("_Found")
 
 _BITS = {"i1": 8, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "tf32": 32}
 
@@ -130,6 +135,10 @@ class PersistentNest:
     pointer_stores: tuple[Operation, ...]
     num_warps: int
     scratch_bytes: int
+    found: dict[tuple[object, ...], Any] = field(
+        default_factory=dict[tuple[object, ...], Any], init=False, compare=False, repr=False
+    )
+    """What functions that are asked `once` have said."""
 
     @cached_property
     def carried_accumulator(self) -> Carried:
@@ -180,6 +189,22 @@ class PersistentNest:
     def is_tile_load(self, operation: Operation) -> bool:
         """Whether an operation is one of `tile_loads`."""
         return any(load.operation == operation for load in self.tile_loads)
+
+
+def once(
+    function: Callable[[PersistentNest, *_Arguments], _Found],
+) -> Callable[[PersistentNest, *_Arguments], _Found]:
+    """Let each nest keep what a function says of it and of other, hashable arguments: schemes and
+    numbers of pieces ask the same. For what is asked before anything is rewritten."""
+
+    @wraps(function)
+    def asked(nest: PersistentNest, *arguments: *_Arguments) -> _Found:
+        key = (function, *arguments)
+        if key not in nest.found:
+            nest.found[key] = function(nest, *arguments)
+        return nest.found[key]
+
+    return asked
 
 
 def _defined(operation: Operation) -> list[Operation]:

@@ -126,7 +126,7 @@ def pieces_of(
     windows = window.split(_COLUMNS, count)
     layouts: list[Layouts] = []
     for each in windows:
-        found = layouts_for(source, each, warps, nest.dot)
+        found = layouts_for(nest, source, each, warps)
         if isinstance(found, Refusal):
             return found
         layouts.append(found)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.encodings import SwizzledShared
@@ -22,6 +23,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
     bytes_of,
+    once,
     tensor_type,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
@@ -50,7 +52,7 @@ class Rows:
     loads: tuple[Needed, ...]
     computed: frozenset[Needed]
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Shared memory that they take."""
         return sum(bytes_of(self._type(each)) for each in self.loads)
@@ -105,12 +107,20 @@ class Rows:
 
 def rows_of(nest: PersistentNest, source: TileSlice, window: Window, warps: int) -> Rows | Refusal:
     """The rows and columns of a consumer's window."""
-    layouts = layouts_for(source, window, warps, nest.dot)
+    layouts = layouts_for(nest, source, window, warps)
     if isinstance(layouts, Refusal):
         return layouts
+    return Rows(window, layouts, *_taken_apart(nest, source))
+
+
+@once
+def _taken_apart(
+    nest: PersistentNest, source: TileSlice
+) -> tuple[tuple[Needed, ...], tuple[Needed, ...], frozenset[Needed]]:
+    """`early`, `loads` and `computed` of Rows."""
     early = early_loads(nest, source)
     loads = tuple(each for each in early if _is_row(each))
-    return Rows(window, layouts, early, loads, _only_for(loads, early, source))
+    return early, loads, _only_for(loads, early, source)
 
 
 def _uses(user: Needed) -> list[tuple[ir.Value, Axes]]:

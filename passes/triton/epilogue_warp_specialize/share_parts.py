@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of, is_pure
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    PersistentNest,
+    Refusal,
+    once,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.options import Subtiles
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces, pieces_of
 from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
@@ -38,6 +42,11 @@ class Part:
     initial: TileSlice
     pieces: Pieces
 
+    @property
+    def slices(self) -> Slices:
+        """What it computes, of the whole tile."""
+        return Slices(self.initial, self.pieces.source)
+
 
 @dataclass(frozen=True)
 class Slices:
@@ -50,10 +59,15 @@ class Slices:
     @classmethod
     def of(cls, nest: PersistentNest) -> Slices | Refusal:
         """Both, or what cannot be computed for a part of the tile."""
-        initial, epilogue = initial_slice_of(nest), slice_of(nest)
-        if isinstance(initial, Refusal):
-            return initial
-        return epilogue if isinstance(epilogue, Refusal) else cls(initial, epilogue)
+        return _slices_of(nest)
+
+
+@once
+def _slices_of(nest: PersistentNest) -> Slices | Refusal:
+    initial, epilogue = initial_slice_of(nest), slice_of(nest)
+    if isinstance(initial, Refusal):
+        return initial
+    return epilogue if isinstance(epilogue, Refusal) else Slices(initial, epilogue)
 
 
 def parts_of(
@@ -67,7 +81,7 @@ def parts_of(
     there is none."""
     found: list[Part] = []
     for window in windows:
-        layouts = layouts_for(slices.initial, window, warps, nest.dot)
+        layouts = layouts_for(nest, slices.initial, window, warps)
         if isinstance(layouts, Refusal):
             return layouts
         pieces = pieces_of(nest, slices.epilogue, window, subtiles, warps)
@@ -79,17 +93,25 @@ def parts_of(
 
 def foreign_obstacle(nest: PersistentNest, part: Part) -> Refusal | None:
     """What of a nest, beside the dots and what its stores need, suits no consumers of parts."""
-    return (
-        _foreign_functions(nest, part.warps)
-        or _foreign_tensors(nest, part)
-        or scalar_obstacle(nest, scalar_roots(nest, part), "what the consumer of a part needs")
+    return _foreign_functions(nest, part.warps) or _foreign_operations(nest, part.slices)
+
+
+@once
+def _foreign_operations(nest: PersistentNest, slices: Slices) -> Refusal | None:
+    roots = _scalar_roots(nest, slices)
+    return _foreign_tensors(nest, slices) or scalar_obstacle(
+        nest, roots, "what the consumer of a part needs"
     )
 
 
 def scalar_roots(nest: PersistentNest, part: Part) -> list[ir.Value]:
     """The scalars that a consumer's tensors and stores need."""
-    pieces = [each for each in part.pieces.source.needed if not nest.is_tile_load(each.operation)]
-    return scalars_of([*part.initial.needed, *pieces])
+    return _scalar_roots(nest, part.slices)
+
+
+def _scalar_roots(nest: PersistentNest, slices: Slices) -> list[ir.Value]:
+    pieces = [each for each in slices.epilogue.needed if not nest.is_tile_load(each.operation)]
+    return scalars_of([*slices.initial.needed, *pieces])
 
 
 def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
@@ -111,9 +133,9 @@ def _foreign_functions(nest: PersistentNest, warps: int) -> Refusal | None:
     )
 
 
-def _foreign_tensors(nest: PersistentNest, part: Part) -> Refusal | None:
+def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
     """Outside the slices nothing may have effects or tensors of the old number of warps."""
-    known = {each.operation for each in (*part.initial.needed, *part.pieces.source.needed)}
+    known = {each.operation for each in (*slices.initial.needed, *slices.epilogue.needed)}
     for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
         if each in known or not has_tensors(each):
             continue
@@ -121,16 +143,16 @@ def _foreign_tensors(nest: PersistentNest, part: Part) -> Refusal | None:
             return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
         if effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} stores nothing that comes from the dot")
-    return _loads_what_it_stores(nest, part)
+    return _loads_what_it_stores(nest, slices.epilogue)
 
 
-def _loads_what_it_stores(nest: PersistentNest, part: Part) -> Refusal | None:
+def _loads_what_it_stores(nest: PersistentNest, epilogue: TileSlice) -> Refusal | None:
     """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
     for the rest of the tile."""
     stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
     written = {root_of(each.operands[0]) for each in stores}
     places = [_place(each) for each in stores]
-    for needed in part.pieces.source.needed:
+    for needed in epilogue.needed:
         load = needed.operation
         if load.name not in _LOADS or nest.is_tile_load(load) or _place(load) in places:
             continue

@@ -58,7 +58,7 @@ class Needed:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TileSlice:
     """What an epilogue computes with tensors, in program order: an operation stands here once for
     each way in which its dimensions are needed (one `tl.arange` may number rows and columns)."""

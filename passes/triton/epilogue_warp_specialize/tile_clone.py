@@ -9,7 +9,11 @@ from tilepass.ir.build import Builder, set_attribute
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import Encoding, Slice, TensorType, parse_type
 from tilepass.ir.loops import defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    PersistentNest,
+    Refusal,
+    once,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     ACCUMULATOR,
     CONVERT,
@@ -167,14 +171,20 @@ def _retype_constant(copy: Operation, type_: ir.Type) -> None:
 
 
 def layouts_for(
-    source: TileSlice, window: Window, warps: int, blame: Operation
+    nest: PersistentNest, source: TileSlice, window: Window, warps: int
 ) -> Layouts | Refusal:
-    """The layouts of a window on so many warps, or the one that cannot be had; `blame` is the
-    operation that a refusal names."""
-    layouts = Layouts(source.types, window, warps)
+    """The layouts of a window on so many warps, or the one that cannot be had."""
+    return _layouts_of_size(nest, source, window.size, warps)
+
+
+@once
+def _layouts_of_size(
+    nest: PersistentNest, source: TileSlice, size: tuple[int, int], warps: int
+) -> Layouts | Refusal:
+    layouts = Layouts(source.types, Window.whole(size), warps)
     for type_, axes in source.types:
         try:
             layouts.type(type_, axes)
         except LayoutError as error:
-            return Refusal(blame, str(error))
+            return Refusal(nest.dot, str(error))
     return layouts

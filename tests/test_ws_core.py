@@ -29,6 +29,7 @@ from tilepass.core.pass_base import Target
 from tilepass.core.registry import find_pass, source_hash
 from tilepass.ir import engine
 from tilepass.ir.loops import outermost_loops
+from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
@@ -36,6 +37,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.match import match
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import choose
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
 from tilepass.sim.equivalence import assert_equivalent
 from tilepass.sim.inputs import parse_shapes
@@ -43,6 +45,7 @@ from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem
 
+HOPPER = Target("cuda", 90)
 LIT = Path(__file__).parents[1] / "lit_tests"
 LIT_FILE = LIT / "passes" / "triton" / "epilogue-warp-specialize-epilogues.mlir"
 STAGES = 3
@@ -90,9 +93,9 @@ def compile_small(kind: str, options: str, **texts: str) -> Compiled:
     return compile_with(kernel, options, **{**SMALL, **plain, **fields, **texts})
 
 
-def nest_of(module: engine.Module, target: str = "cuda:90") -> PersistentNest | Refusal:
+def nest_of(module: engine.Module) -> PersistentNest | Refusal:
     (loop,) = outermost_loops(module)
-    return match(loop, Target.parse(target))
+    return match(loop, HOPPER)
 
 
 @pytest.mark.parametrize(("kind", "scheme"), CASES)
@@ -104,12 +107,13 @@ def test_values_protocol_and_binary(kind: str, scheme: str) -> None:
     check_protocol(compiled, STEPS)
     assert compiled.log == AssemblerLog(0, 0, ())
     assert [remark.kind for remark in compiled.remarks] == ["passed"]
-    nest = nest_of(compiled.before)
+    nest, limits = nest_of(compiled.before), limits_of(HOPPER)
     assert isinstance(nest, PersistentNest)
-    estimated = SCHEMES[scheme].shared_bytes(nest, Plan(SCHEMES[scheme].name, STAGES))
-    if scheme != "store-warp":
-        # With 3 stages it takes two C buffers only where it is asked to.
-        assert 0 <= estimated - compiled.kernel.metadata.shared <= 2048
+    assert limits is not None
+    plan = choose(SCHEMES[scheme], nest, Options(stages=STAGES), limits)
+    assert isinstance(plan, Plan)
+    estimated = SCHEMES[scheme].shared_bytes(nest, plan)
+    assert 0 <= estimated - compiled.kernel.metadata.shared <= 2048
 
 
 @pytest.mark.parametrize("scheme", ["cooperative", "store-warp"])

@@ -77,8 +77,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 
 // -----
 
-#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [8, 1], order = [1, 0]}>
-#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 2], instrShape = [16, 32, 16]}>
+#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [16, 1], order = [1, 0]}>
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 4], instrShape = [16, 16, 16]}>
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 !desc = !tt.tensordesc<tensor<64x64xbf16, #shared>>
@@ -86,12 +86,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 !buffer = !ttg.memdesc<64x64xbf16, #shared, #smem>
 !acc = tensor<64x64xf32, #mma>
 !half = tensor<64x64xbf16, #mma>
-module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-  tt.func @eight_warps(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32) {
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 16 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func @sixteen_warps(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : !acc
-    // expected-error@+1 {{scheme=ping-pong, but this loop cannot be specialized so: num_warps = 8: this takes 4}}
+    // expected-error@+1 {{scheme=ping-pong, but this loop cannot be specialized so: num_warps = 16: this takes 4 or 8}}
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand

@@ -92,9 +92,10 @@ class EpilogueWarpSpecialize(Pass):
     loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and bounds that
     are computed from tensors; descriptors made in the tile loop or of another shape than what
     is loaded; TMA reductions, atomics, TMA stores under a condition; numbers of warps other
-    than 4 or 8 (4 for `ping-pong`); `store-warp` without TMA stores; `ping-pong` where the
-    number of steps varies or the tile loop carries scalars; plans that take more shared memory
-    or registers than there are.
+    than 4 or 8; `store-warp` without TMA stores; `ping-pong` where the number of steps varies or
+    the tile loop carries scalars; epilogues that are not computed tile element by tile element
+    (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory or registers
+    than there are.
     Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
     """
 

@@ -44,13 +44,13 @@ from tilepass.passes.triton.epilogue_warp_specialize.schemes import (
     stage_counts,
     warps_obstacle,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.shares import (
+from tilepass.passes.triton.epilogue_warp_specialize.share_plans import (
     SharePlan,
-    build_shares,
     share_bytes,
     share_plans,
     share_registers,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.shares import build_shares
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, build_tile_loop
 

@@ -4,6 +4,7 @@
   wait full[slot]; dot into zeros          // no registers to clear, nothing to hand back
   what else there is to do: hand over the turn, pieces of the epilogue of the tile before
   scf.for (other steps) { wait full; dot; wait for the dot before; arrive empty[slot before] }
+  hand over the turn, where consumers take turns in their main loops
   wait for the last dot; arrive empty[its slot]
 } else {
   what else there is to do
@@ -27,8 +28,14 @@ from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, comparis
 # Without it tritongpu-pipeline waits for every dot behind it.
 _NOT_PIPELINED = {"tt.num_stages": "0 : i32"}
 
-BehindFirstDot = Callable[[AsyncBuilder], None]
-"""Builds what a consumer does once its first dot of a tile is issued, or where it has none."""
+BehindDot = Callable[[AsyncBuilder], None]
+"""Builds what a consumer does once its first or last dot of a tile is issued, or where it has
+none."""
+
+
+def nothing(builder: AsyncBuilder) -> None:
+    """A consumer that has nothing to do there."""
+    del builder
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ class Share:
 
     window: Window
     initial: ir.Value
-    behind_first_dot: BehindFirstDot
+    behind_first_dot: BehindDot
+    behind_last_dot: BehindDot = nothing
 
 
 def build_share(
@@ -68,12 +76,14 @@ def build_share(
     (accumulator,) = body.dot_wait([accumulator], pendings=1)
     body.arrive_barrier(body.slot(ring.empty, previous))
     body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
+    share.behind_last_dot(inside)
     accumulator, last, *after = (plain(result) for result in loop.operation.results)
     (accumulator,) = inside.dot_wait([accumulator], pendings=0)
     inside.arrive_barrier(inside.slot(ring.empty, last))
     inside.yield_([accumulator, *after])
     inside = builder.inside(otherwise)
     share.behind_first_dot(inside)
+    share.behind_last_dot(inside)
     inside.yield_(initial)
     accumulator, *values = (plain(result) for result in branch.results)
     return accumulator, Cursor(*values)

@@ -23,26 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilepass.passes.triton.epilogue_warp_specialize.budget import (
-    Limits,
-    registers_obstacle,
-)
+from tilepass.passes.triton.epilogue_warp_specialize.budget import Limits
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan, SchemeName
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme
-from tilepass.passes.triton.epilogue_warp_specialize.share_parts import (
-    Slices,
-    foreign_obstacle,
-    parts_of,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.shares import (
+from tilepass.passes.triton.epilogue_warp_specialize.share_plans import (
     SharePlan,
-    build_shares,
+    parts_obstacle,
     share_bytes,
     share_plans,
     share_registers,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.shares import build_shares
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
     WGMMA_ROWS,
     WGMMA_WARPS,
@@ -52,26 +45,16 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
 NAME: SchemeName = "split-consumer"
 CONSUMERS = 2
 _M, _N = 0, 1
-_LANES = 32
 # The narrowest wgmma (PTX ISA, wgmma.mma_async).
 _FEWEST_COLUMNS = 8
 
 
 def split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     """Why a nest does not suit this scheme, whatever the numbers."""
-    slices = Slices.of(nest)
-    if isinstance(slices, Refusal):
-        return slices
     windows = _windows(nest)
     if isinstance(windows, Refusal):
         return windows
-    parts = parts_of(nest, slices, windows, WGMMA_WARPS, 1)
-    if isinstance(parts, Refusal):
-        return parts
-    m, n = windows[0].size
-    registers = share_registers(nest, WGMMA_WARPS, CONSUMERS, machine.limits)
-    accumulator = m * n // (_LANES * WGMMA_WARPS)
-    return registers_obstacle(nest, accumulator, registers) or foreign_obstacle(nest, parts[0])
+    return parts_obstacle(nest, windows, WGMMA_WARPS, machine.limits)
 
 
 def split_plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:

@@ -128,6 +128,7 @@ def test_binaries_from_eight_warps(
 ) -> None:
     """128x128 on 4 warps: no spills, dots not serialized."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
     narrow = {"block_n": "128", "num_stages": "4", "num_warps": "8", "flatten": "false"}
     compiled = compile_with("persistent-matmul", "scheme=ping-pong", **narrow, **texts)
     assert compiled.log == AssemblerLog(0, 0, ())

@@ -146,6 +146,37 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
             "what is stored has nothing to do with the dot's result",
         ),
         (
+            Nest("pointers"),
+            "  tt.store %pp, %flat, %mk : tensor<128x64x!tt.ptr<bf16>, #tile>",
+            "  %whole = arith.cmpi sle, %row, %M : i32\n"
+            "  scf.if %whole {\n"
+            "    tt.store %pp, %flat, %mk : tensor<128x64x!tt.ptr<bf16>, #tile>\n"
+            "  }",
+            "tt.store under a condition cannot be done for a part of the tile; mask the store",
+        ),
+        (
+            Nest("pointers"),
+            "  tt.store %pp, %flat, %mk : tensor<128x64x!tt.ptr<bf16>, #tile>",
+            "  %c1_bf16 = arith.constant 1.0 : bf16\n"
+            "  tt.store %bias, %c1_bf16 : !tt.ptr<bf16>\n"
+            "  tt.store %pp, %flat, %mk : tensor<128x64x!tt.ptr<bf16>, #tile>",
+            "a scalar is stored",
+        ),
+        (
+            Nest(),
+            "  %sum = arith.mulf %acc, %one : tensor<128x64xf32, #mma>",
+            '  %most = "tt.reduce"(%acc) <{axis = 1 : i32}> ({\n'
+            "  ^bb0(%x: f32, %y: f32):\n"
+            "    %z = arith.maxnumf %x, %y : f32\n"
+            "    tt.reduce.return %z : f32\n"
+            "  }) : (tensor<128x64xf32, #mma>) -> "
+            "tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>\n"
+            "  %line = tt.expand_dims %most {axis = 1 : i32} : "
+            "tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>> -> tensor<128x1xf32, #mma>\n"
+            "  %sum = tt.broadcast %line : tensor<128x1xf32, #mma> -> tensor<128x64xf32, #mma>",
+            "tt.reduce in the epilogue cannot be computed for a part of the tile: it needs whole",
+        ),
+        (
             Nest(),
             "tt.func public @matmul",
             "tt.func @other() { tt.return }\ntt.func public @matmul",
@@ -161,7 +192,16 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
             "what the consumer of a part needs: tt.load may read what the tile loop stores",
         ),
     ],
-    ids=("another-place", "operand", "unrelated", "functions", "scalar"),
+    ids=(
+        "another-place",
+        "operand",
+        "unrelated",
+        "condition",
+        "stored-scalar",
+        "reduction",
+        "functions",
+        "scalar",
+    ),
 )
 def test_refused_kernels(nest: Nest, old: str, new: str, reason: str) -> None:
     text = nest.text()

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tilepass.analysis.memory_order import root_of
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.encodings import SwizzledShared
 from tilepass.ir.engine import ir, plain
@@ -30,7 +31,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     STORES,
     Needed,
     TileSlice,
-    early_loads,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
     Scalars,
@@ -118,9 +118,32 @@ def _taken_apart(
     nest: PersistentNest, source: TileSlice
 ) -> tuple[tuple[Needed, ...], tuple[Needed, ...], frozenset[Needed]]:
     """`early`, `loads` and `computed` of Rows."""
-    early = early_loads(nest, source)
+    early = _early_loads(nest, source)
     loads = tuple(each for each in early if _is_row(each))
     return early, loads, _only_for(loads, early, source)
+
+
+def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
+    """The loads of rows and columns that may stand in front of the main loop, with what they need:
+    those of memory that the nest does not store to."""
+    stores = (*(each.operation for each in nest.tma_stores), *nest.pointer_stores)
+    written = {root_of(each.operands[0]) for each in stores}
+    loads = [
+        each
+        for each in source.needed
+        if each.operation.name == "tt.load" and len(each.axes) == 1
+        if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
+    ]
+    wanted = {(plain(result), each.axes) for each in loads for result in each.operation.results}
+    found: list[Needed] = []
+    for each in reversed(source.needed):
+        if any((plain(result), each.axes) in wanted for result in each.operation.results):
+            found.append(each)
+            wanted |= {
+                (plain(operand), axes)
+                for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
+            }
+    return tuple(reversed(found))
 
 
 def _uses(user: Needed) -> list[tuple[ir.Value, Axes]]:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilepass.analysis.memory_order import root_of
 from tilepass.ir.engine import Operation, ir, plain, same_value
 from tilepass.ir.layouts import TensorType, parse_type
-from tilepass.ir.loops import defining_operation
+from tilepass.ir.loops import backward_slice, defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Axes
 
@@ -36,6 +35,8 @@ _ELEMENTWISE = frozenset(
 CONVERT = "ttg.convert_layout"
 _SPREADING = ("tt.broadcast", "tt.expand_dims", "tt.splat", "arith.constant")
 _LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
+_ACROSS = ("tt.reduce", "tt.scan", "tt.histogram", "tt.gather")
+_CUTTING = ("tt.reshape", "tt.split", "tt.join", "tt.cat")
 STORES = ("tt.store", "tt.descriptor_store")
 
 
@@ -86,7 +87,7 @@ def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
     computed = _forward(accumulator, nest.epilogue)
     search = _Search(nest)
     for store in (*(each.operation for each in nest.tma_stores), *nest.pointer_stores):
-        axes = _axes_of_store(store, computed, nest.tile[:2])
+        axes = _axes_of_store(store, computed, nest)
         if isinstance(axes, Refusal):
             return axes
         search.found[store] = {axes: None}
@@ -145,29 +146,6 @@ class _Search:
         return None
 
 
-def early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
-    """The loads of rows and columns that may stand in front of the main loop, with what they need:
-    those of memory that the nest does not store to."""
-    stores = (*(each.operation for each in nest.tma_stores), *nest.pointer_stores)
-    written = {root_of(each.operands[0]) for each in stores}
-    loads = [
-        each
-        for each in source.needed
-        if each.operation.name == "tt.load" and len(each.axes) == 1
-        if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
-    ]
-    wanted = {(plain(result), each.axes) for each in loads for result in each.operation.results}
-    found: list[Needed] = []
-    for each in reversed(source.needed):
-        if any((plain(result), each.axes) in wanted for result in each.operation.results):
-            found.append(each)
-            wanted |= {
-                (plain(operand), axes)
-                for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
-            }
-    return tuple(reversed(found))
-
-
 def is_spread(value: ir.Value) -> bool:
     """Whether a tensor is made of scalars, rows and columns alone, without a load of its size: in
     another layout it takes no more to compute."""
@@ -209,15 +187,42 @@ def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[
 
 
 def _axes_of_store(
-    store: Operation, computed: Mapping[ir.Value, Axes], tile: Sequence[int]
+    store: Operation, computed: Mapping[ir.Value, Axes], nest: PersistentNest
 ) -> Axes | Refusal:
+    if store.block != nest.outer.body:
+        return Refusal(
+            store,
+            f"{store.name} under a condition cannot be done for a part of the tile",
+            "mask the store instead",
+        )
     for operand in store.operands:
         if plain(operand) in computed:
             return computed[plain(operand)]
-    value = store.operands[1]
+    sources = backward_slice(list(store.operands), nest.outer.operation)
+    for each in nest.epilogue:
+        if each in sources and any(plain(operand) in computed for operand in each.operands):
+            return _no_part(each)
+    value, tile = store.operands[1], nest.tile[:2]
+    if not isinstance(value.type, ir.RankedTensorType):
+        return Refusal(store, "a scalar is stored: a consumer of a part stores its part alone")
     if tuple(_tensor(value).shape) == tuple(tile) and tile[0] != tile[1]:
         return ACCUMULATOR
     return Refusal(store, "what is stored has nothing to do with the dot's result")
+
+
+def _no_part(operation: Operation) -> Refusal:
+    """Of an operation that is no computation element by element."""
+    name = operation.name
+    reason = f"{name} in the epilogue cannot be computed for a part of the tile"
+    if name in _ACROSS:
+        return Refusal(operation, f"{reason}: it needs whole rows or columns")
+    if name in _CUTTING:
+        return Refusal(
+            operation,
+            f"{reason}: the kernel rearranges the tile itself",
+            "leave the cutting to epilogue-subtile",
+        )
+    return Refusal(operation, reason)
 
 
 def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Refusal:
@@ -244,7 +249,7 @@ def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Re
         for position, index in enumerate(_order(operation)):
             source[index] = axes[position]
         return (tuple(source),)
-    return Refusal(operation, f"{name} in the epilogue cannot be computed for a part of the tile")
+    return _no_part(operation)
 
 
 def _wrong_extent(

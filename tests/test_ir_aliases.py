@@ -59,6 +59,15 @@ def test_shortening_is_undone_by_expansion() -> None:
     assert expand_aliases(short) == expanded
 
 
+def test_attributes_that_came_in_later_are_shortened_too() -> None:
+    aliases, _ = Aliases.expand(f"#s = {SHARED}\nuse #s\n")
+    new = "#ttg.blocked<{order = [0]}>"
+    printed = [f"use {SHARED} #ttg.slice<{{dim = 0, parent = {new}}}>\n", f"use {new}\n"]
+    short = "".join(aliases.shorten(printed))
+    assert short.count(new) == short.count(SHARED) == 1
+    assert expand_aliases(short) == "".join(printed)
+
+
 def test_shortening_leaves_strings_alone() -> None:
     aliases, _ = Aliases.expand(f"#s = {SHARED}\nuse #s\n")
     line = f'"asm"() {{text = "{SHARED}"}} : {SHARED}\n'

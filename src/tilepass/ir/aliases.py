@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _DEFINITION = re.compile(r"([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)$")
+# An attribute of Triton's dialects that holds no other one.
+_INNERMOST = re.compile(r"#ttn?g\.\w+<[^<>#]*>")
+_NEW = "tilepass"
 _CHUNK = 1 << 20
 _QUOTE_IN_COMMENT = re.compile(r'//[^\n]*"')
 # A whole name, but no location's and no dialect's: `#shared1` is not `#shared` and a digit.
@@ -45,13 +48,22 @@ class Aliases:
     def shorten(self, printed: Iterable[str]) -> Iterator[str]:
         """A text that MLIR printed, in parts that end at line ends, with aliases again.
 
-        Half the length where layouts are many, and each attribute is parsed once.
+        Half the length where layouts are many, and each attribute is parsed once. Attributes in the
+        first part that are new since the aliases were defined get one too.
         """
-        for body, name in self._new_names.items():
-            yield f"{name} = {body}\n"
-        for part in printed:
+        parts, names = iter(printed), dict(self._new_names)
+
+        def name(body: re.Match[str]) -> str:
+            return names.setdefault(body[0], f"#{_NEW}{len(names)}")
+
+        first = next(parts, "")
+        begun = first if _strings_hold_attributes(first) else _INNERMOST.sub(name, first)
+        for body, short in names.items():
+            yield f"{short} = {body}\n"
+        yield begun
+        for part in parts:
             # A string that holds what looks like an attribute must stay as it is.
-            yield part if "#tt" in _strings(part) else self._shortened(part)
+            yield part if _strings_hold_attributes(part) else _shortened(part, names)
 
     def _expanded(self, text: str) -> str:
         bodies = self._bodies
@@ -62,18 +74,13 @@ class Aliases:
             text = _TYPE.sub(lambda match: bodies.get(match[0], match[0]), text)
         return _ATTRIBUTE.sub(lambda match: bodies.get(match[0], match[0]), text)
 
-    def _shortened(self, text: str) -> str:
-        for body, name in self._new_names.items():
-            text = text.replace(body, name)
-        return text
-
     @cached_property
     def _new_names(self) -> dict[str, str]:
         """Names by body, names that no printer makes; the longest first: bodies hold others."""
         # A body that ends in its closing bracket cannot be the beginning of a longer one.
         bodies = {body for body in self._bodies.values() if body.endswith(">")}
         ordered = sorted(bodies, key=lambda body: (-len(body), body))
-        return {body: f"{body[0]}tilepass{index}" for index, body in enumerate(ordered)}
+        return {body: f"{body[0]}{_NEW}{index}" for index, body in enumerate(ordered)}
 
     @cached_property
     def _bodies(self) -> dict[str, str]:
@@ -108,6 +115,16 @@ def _chunks(text: str) -> Iterator[str]:
 def expand_aliases(text: str) -> str:
     """`text` with every attribute and type alias replaced by its definition."""
     return Aliases.expand(text)[1]
+
+
+def _shortened(text: str, names: Mapping[str, str]) -> str:
+    for body, name in names.items():
+        text = text.replace(body, name)
+    return text
+
+
+def _strings_hold_attributes(text: str) -> bool:
+    return "#tt" in _strings(text)
 
 
 def _strings_are_inert(text: str) -> bool:

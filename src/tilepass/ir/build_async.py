@@ -45,11 +45,12 @@ class AsyncBuilder(Builder):
         super().__init__(place, location)
         self.triton_version = triton_version
         self._types: dict[object, ir.Type] = {}
+        self._slot_types: dict[ir.Type, ir.Type] = {}
 
     def at(self, place: ir.InsertionPoint) -> AsyncBuilder:
         """The same at another place."""
         other = AsyncBuilder(place, self.location, self.triton_version)
-        other._types = self._types
+        other._types, other._slot_types = self._types, self._slot_types
         return other
 
     def inside(self, block: ir.Block) -> AsyncBuilder:
@@ -68,10 +69,11 @@ class AsyncBuilder(Builder):
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array."""
-        kind = memdesc_of(array)
-        return self._value(
-            "ttg.memdesc_index", (array, index), self.type(replace(kind, shape=kind.shape[1:]))
-        )
+        array = plain(array)
+        if array.type not in self._slot_types:
+            kind = memdesc_of(array)
+            self._slot_types[array.type] = self.type(replace(kind, shape=kind.shape[1:]))
+        return self._value("ttg.memdesc_index", (array, index), self._slot_types[array.type])
 
     def subslice(self, buffer: ir.Value, dimension: int, first: int, count: int) -> ir.Value:
         """`ttg.memdesc_subslice` of a buffer along one dimension."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, cast
 
 from tilepass.core.errors import ParseError
@@ -27,6 +28,7 @@ Bases = tuple[tuple[int, ...], ...]
 _ACRONYMS = {"cta": "CTA", "ctas": "CTAs", "cga": "CGA"}
 
 
+@cache
 def _mlir_name(field_name: str) -> str:
     """`warps_per_cta` -> `warpsPerCTA`."""
     first, *rest = field_name.split("_")

@@ -195,6 +195,8 @@ def plain(value: ir.Value) -> ir.Value:
     The DSL that shares the bindings makes the values of a module objects whose `==` and `+` build
     operations; some of them only hold the value, as CuTe's tensors do.
     """
+    if type(value) is ir.Value:
+        return value
     given: Any = value
     return ir.Value(given if isinstance(given, ir.Value) else given.value)
 

@@ -174,6 +174,26 @@ def test_unknown_operation_clobbers() -> None:
     assert "vendor.surprise may store" in site.failure.reason
 
 
+_COMPUTES = (
+    '"nvvm.ex2"(%real) : (f32) -> f32',
+    '"nvvm.log2"(%real) : (f32) -> f32',
+    '"nvvm.rsqrt"(%real) : (f32) -> f32',
+    '"nvvm.sin"(%real) : (f32) -> f32',
+    '"nvvm.cos"(%real) : (f32) -> f32',
+    '"nvvm.fabs"(%real) : (f32) -> f32',
+    '"nvvm.addf"(%real, %real) : (f32, f32) -> f32',
+    '"nvvm.subf"(%real, %real) : (f32, f32) -> f32',
+    '"nvvm.fma"(%real, %real, %real) <{rnd = #nvvm.fp_rnd_mode<rn>}> : (f32, f32, f32) -> f32',
+)
+
+
+def test_operations_that_only_compute_take_nothing_away() -> None:
+    real = '%real = "arith.constant"() <{value = 5.000000e-01 : f32}> : () -> f32'
+    named = [f"%computed{at} = {text}" for at, text in enumerate(_COMPUTES)]
+    module = before_barrier(real, *named)
+    assert np.array_equal(analyse(module).sites[SITE].b_zero, zero_tiles(PLAIN))
+
+
 def test_block_size_that_is_no_constant_is_refused() -> None:
     text = re.sub(r"exact_block_dim = array<i64: 64, 1, 1>, ", "", plain_text())
     text = text.replace("nvvm.reqntid", "nvvm.maxntid")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory, ops_pointers
 from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
+from tilepass.analysis.zero_structure.nvvm_pure import only_computes
 from tilepass.analysis.zero_structure.private import Registers
 from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
@@ -39,24 +40,28 @@ HARMLESS = frozenset(
         *("nvvm.fence.proxy", "nvvm.fence.mbarrier.init", "nvvm.fence.proxy.acquire"),
         *("nvvm.fence.proxy.release", "nvvm.memory.barrier", "nvvm.fence.sc.cluster"),
         *("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed", "nvvm.cluster.wait"),
-        *("nvvm.setmaxregister", "nvvm.elect.sync", "nvvm.vote.sync", "nvvm.vote.ballot.sync"),
+        *("nvvm.barrier.cta.sync", "nvvm.barrier.cta.arrive", "nvvm.barrier.cta.red"),
+        *("nvvm.fence.sync_restrict", "nvvm.fence.proxy.sync_restrict", "nvvm.setmaxregister"),
         *("nvvm.mbarrier.try_wait", "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.test_wait"),
+        *("nvvm.mbarrier.try_wait.timelimit", "nvvm.mbarrier.try_wait.parity.timelimit"),
+        *("nvvm.mbarrier.wait", "nvvm.mbarrier.wait.parity", "nvvm.mbarrier.check.layout"),
         *("nvvm.mbarrier.test_wait.parity", "nvvm.mbarrier.try_wait.parity.shared"),
         *(
             "nvvm.mbarrier.test.wait",
             "nvvm.mbarrier.test.wait.shared",
             "nvvm.mbarrier.try_wait_parity",
         ),
-        *("nvvm.prefetch", "nvvm.prefetch.tensormap", "nvvm.redux.sync", "nvvm.match.sync"),
+        *("nvvm.prefetch", "nvvm.prefetch.tensormap", "nvvm.pmevent", "nvvm.trace.mark"),
+        *("nvvm.load.ext", "nvvm.wmma.load", "nvvm.multimem.ld.reduce"),
         *("nvvm.cp.async.bulk.commit.group", "nvvm.cp.async.bulk.wait_group"),
         *("nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group", "nvvm.exit"),
         *("nvvm.cp.async.bulk.tensor.global.shared.cta", "nvvm.cp.async.bulk.global.shared.cta"),
         *("nvvm.cp.async.bulk.tensor.reduce", "nvvm.cp.async.bulk.prefetch"),
+        *("nvvm.applypriority.async.bulk", "nvvm.applypriority.async.bulk.tensor"),
         *("nvvm.cp.async.bulk.tensor.prefetch", "nvvm.griddepcontrol.wait", "nvvm.nanosleep"),
         *("nvvm.griddepcontrol.launch.dependents", "nvvm.griddepcontrol", "nvvm.breakpoint"),
-        *("nvvm.mma.sp.sync", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
+        *("nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned"),
         *("nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async"),
-        *("nvvm.rcp.approx.ftz.f", "nvvm.fmax", "nvvm.fmin"),
         *("llvm.intr.assume", "llvm.intr.lifetime.start", "llvm.intr.lifetime.end", "llvm.fence"),
         *("llvm.unreachable", "llvm.intr.trap", "llvm.intr.expect", "gpu.barrier", "cf.assert"),
         *("llvm.intr.maxnum", "llvm.intr.minnum", "llvm.intr.maximum", "llvm.intr.minimum"),
@@ -64,7 +69,7 @@ HARMLESS = frozenset(
         *("llvm.intr.nvvm.ldu.global", "llvm.icmp", "llvm.fcmp", "llvm.freeze"),
     )
 )
-_HARMLESS_PREFIXES = ("nvvm.read.ptx.sreg.", "nvvm.convert.", "nvvm.tcgen05.")
+_HARMLESS_PREFIXES = ("nvvm.tcgen05.",)
 # Functions that read what they are given and no more.
 _HARMLESS_CALLS = frozenset(("printf", "vprintf", "__assertfail", "__assert_fail"))
 
@@ -76,7 +81,7 @@ def effect_of(item: Instruction) -> Effect:
         return EFFECTS[name]
     if item.regions:
         return _refuse
-    if name in HARMLESS or name.startswith(_HARMLESS_PREFIXES):
+    if name in HARMLESS or name.startswith(_HARMLESS_PREFIXES) or only_computes(name):
         return _nothing
     if name.partition(".")[0] in _PURE_DIALECTS and name not in _NOT_PURE:
         return _nothing

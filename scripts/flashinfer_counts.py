@@ -3,10 +3,11 @@
 usage: python scripts/flashinfer_counts.py [--classes sm120,sm80,cp-sm120] [--chips sm_90a,sm_120a]
        [--dtype bf16] [--cache FOLDER] [--report]
 
-Takes the pinned wheels from PyPI the first time. Compares the unmodified class, the pass (naive
-order), the pass without 0 * x = 0, and for sm120 the PTX of the pass with that of a hand-written
-skip. With --report the remarks of the pass are printed. Exits non-zero where something differs
-from what is expected.
+Takes the pinned wheels from PyPI the first time. Compares the unmodified class, the pass in the
+dense order with gaps (k), without 0 * x = 0 (strict), with the order that it chooses itself, and
+for sm120 the PTX of the pass with that of a hand-written skip. Below each count stands the order of
+every gemm that has zero tiles. With --report the remarks of the pass are printed. Exits non-zero
+where something differs from what is expected.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def show(title: str, compiled: Compiled, expected: int) -> bool:
         f"compile {compiled.compile_s:5.1f} s{verdict}",
         flush=True,
     )
+    for order, gemms in compiled.orders.items():
+        print(f"    order {order}: gemms {', '.join(map(str, gemms))}")
     return compiled.mma_count == expected
 
 

@@ -118,8 +118,8 @@ def test_modes_of_layouts() -> None:
 @pytest.mark.parametrize(
     ("element", "expected"),
     [
-        ("bf16", ["k-serpentine", "n4", "k-serpentine"]),
-        ("f16", ["dense", "k-serpentine", "k-serpentine"]),
+        ("bf16", ["dense", "n4", "n4"]),
+        ("f16", ["dense", "longest-chain", "longest-chain"]),
     ],
 )
 def test_expectation_by_place_and_type(element: str, expected: list[str]) -> None:

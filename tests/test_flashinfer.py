@@ -8,13 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cute_evidence import assert_chain, chains
 from flashinfer_source import flashinfer
 
-from tilepass.ab.gdn_study.arms import parse_arm
+from tilepass.ab.gdn_study.arms import BODIES, parse_arm
 from tilepass.ab.gdn_study.by_hand import write_by_hand
-from tilepass.ab.gdn_study.counts import KERNELS, NAIVE, compile_kernel
+from tilepass.ab.gdn_study.counts import AUTO, KERNELS, NAIVE, compile_kernel
 from tilepass.ab.gdn_study.source import load_class
 from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
+from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, TilepassError
 
 
@@ -31,26 +33,18 @@ def test_auto_gives_the_ptx_of_a_skip_written_by_hand(
     passed = [remark for remark in rewritten.remarks if "passed: " in remark]
     assert len(passed) == 6
     assert all("12 of 32 atoms left out, order k" in remark for remark in passed)
+    evidence = chains(rewritten.remarks)
+    assert list(evidence) == [site for body in BODIES for site in body]
+    for steps in evidence.values():
+        assert_chain(steps, "pred = s >= t")
+    # What it would have chosen itself is on record: the first body stays dense.
+    own = [_of_the_model(decision) for decision in rewritten.decisions]
+    assert own == ["dense"] * 2 + ["n4"] * 4
+    assert kernel.counts[""] - 12 * own.count("n4") == kernel.counts[AUTO] == 1146
 
 
-def test_check_mode_keeps_the_gemms_and_traps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, kernel = flashinfer(WITHOUT_SKIP), KERNELS["sm120"]
-    monkeypatch.chdir(tmp_path)
-    pipeline = "cute-zero-mma{mode=check,tiles=upper-triangular,sites=11+24+37}"
-    checked = compile_kernel(kernel, folder, pipeline, "sm_90a", "bf16")
-    assert checked.mma_count == kernel.counts[""] == 1194
-    # Three gemms of 12 tiles; the class has no trap of its own.
-    assert checked.ptx.count("trap;") == 36
-    assert "gemm 24 (delta_rule_sm120.py:1030): tile n5k3 is not zero" in _texts(checked.ptx)
-
-
-def _texts(ptx: str) -> str:
-    """The strings of the PTX, which holds them as lists of bytes."""
-    words = ptx.replace(",", " ").split()
-    numbers = [int(word) for word in words if word.isdecimal() and int(word) < 128]
-    return bytes(number for number in numbers if number).decode("ascii", "replace")
+def _of_the_model(decision: Decision) -> str | None:
+    return next(each.value for each in decision.proposals if each.source == "cost-model")
 
 
 def test_a_folder_without_the_kernels_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from cute_emulation import Outputs, differing_bits, execute
+from cute_evidence import assert_chain, chains
 from ptx_memory import KernelFault
 
 from tilepass.activate import enabled
@@ -39,13 +40,19 @@ DTYPE = {
 
 
 @cache
-def compiled(name: str, pipeline: str = "") -> CompiledCute:
+def compiled(name: str) -> CompiledCute:
+    workload = get_cute_workload(name)
+    return workload.compile(workload.config_for(SMALL[name], dtype=DTYPE[name]), ARCH)
+
+
+@cache
+def rewritten(name: str, pipeline: str = "cute-zero-mma") -> tuple[str, tuple[str, ...]]:
+    """The PTX with a pipeline in force, and its remarks."""
     workload = get_cute_workload(name)
     config = workload.config_for(SMALL[name], dtype=DTYPE[name])
-    if not pipeline:
-        return workload.compile(config, ARCH)
-    with enabled(pipeline, remarks="none"):
-        return workload.compile(config, ARCH)
+    with enabled(pipeline, remarks="none") as session:
+        ptx = workload.compile(config, ARCH).ptx
+    return ptx, tuple(remark.format() for remark in session.remarks)
 
 
 def problem_setup(name: str, shape: Shape, seed: int = 0) -> tuple[Inputs, CuteConfig, str]:
@@ -225,12 +232,55 @@ def test_cute_zero_mma_leaves_out_the_zero_tiles(
     name: str, shape: Shape, before: int, after: int
 ) -> None:
     inputs, config, stock = problem_setup(name, shape)
-    rewritten = compiled(name, "cute-zero-mma").ptx
-    assert (stock.count("mma.sync"), rewritten.count("mma.sync")) == (before, after)
+    fewer, _ = rewritten(name)
+    assert (stock.count("mma.sync"), fewer.count("mma.sync")) == (before, after)
     workload = get_cute_workload(name)
-    results = [execute(workload, ptx, inputs, config) for ptx in (stock, rewritten)]
+    results = [execute(workload, ptx, inputs, config) for ptx in (stock, fewer)]
     assert wrong(name, inputs, results[1]) is None
     assert differing_bits(*results) == 0
+
+
+# The masks of the gemms with zero tiles, in the order of these.
+@pytest.mark.parametrize(
+    ("name", "masks"),
+    [
+        ("block_diagonal_matmul_cute", ["if row // block == column // block:"]),
+        ("causal_attention_cute", ["scores[e] if place[e][1] <= place[e][0] else"]),
+        ("gdn_prefill_cute", ["* weight if i < t else", "* decay * scale if i <= t else"]),
+    ],
+)
+def test_evidence_names_the_mask(name: str, masks: list[str]) -> None:
+    _, remarks = rewritten(name)
+    found = chains(remarks)
+    assert len(found) == len(masks)
+    for steps, mask in zip(found.values(), masks, strict=True):
+        assert_chain(steps, mask)
+
+
+def test_check_mode_keeps_the_gemm_and_traps() -> None:
+    name = "block_diagonal_matmul_cute"
+    pipeline = "cute-zero-mma{mode=check,tiles=block-diagonal:32,sites=0}"
+    checked, _ = rewritten(name, pipeline)
+    stock = compiled(name).ptx
+    assert checked.count("mma.sync") == stock.count("mma.sync") == 128
+    # All but 4 blocks of 4 n-tiles and 2 k-tiles; the kernel has no trap of its own.
+    assert (stock.count("trap;"), checked.count("trap;")) == (0, 128 - 4 * 4 * 2)
+    place = f"_block_diagonal_kernel_cute.py:{_line_of_the_gemm()}"
+    assert f"gemm 0 ({place}): tile n4k0 is not zero" in _texts(checked)
+
+
+def _line_of_the_gemm() -> int:
+    module = sys.modules["tilepass.kernels._block_diagonal_kernel_cute"]
+    lines = Path(module.__file__ or "").read_text(encoding="utf-8").splitlines()
+    (found,) = (number for number, line in enumerate(lines, 1) if "cute.gemm(" in line)
+    return found
+
+
+def _texts(ptx: str) -> str:
+    """The strings of the PTX, which holds them as lists of bytes."""
+    words = ptx.replace(",", " ").split()
+    numbers = [int(word) for word in words if word.isdecimal() and int(word) < 128]
+    return bytes(number for number in numbers if number).decode("ascii", "replace")
 
 
 def test_dump_ir_of_a_cute_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,8 @@ def compile_arm(request: Request) -> Built:
     """Compile in this process. Raises TilepassError."""
     import hashlib
 
+    import torch
+
     from tilepass.ab.gdn_study.source import load_class
     from tilepass.ab.gdn_study.workload import Inputs, case
     from tilepass.activate import enabled
@@ -109,7 +111,9 @@ def compile_arm(request: Request) -> Built:
     cute: Any = importlib.import_module("cutlass.cute")
     element = {"bf16": cutlass.BFloat16, "f16": cutlass.Float16}[request.dtype]
     kernel = load_class(Path(request.folder))(True, True, True, False, element)
-    inputs = Inputs(case(2, 128, 4), request.dtype, "cpu")
+    # TVM-FFI takes tensors of the device that it was compiled for, and no others.
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    inputs = Inputs(case(2, 128, 4), request.dtype, device)
     arguments = inputs.arguments(inputs.new_outputs(), "compile")
     options = (
         cute.EnableTVMFFI(True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from tilepass.ab.gdn_study.source import load_class
 from tilepass.ab.gdn_study.wheels import WITH_SKIP, WITHOUT_SKIP
 from tilepass.ab.gdn_study.workload import Inputs, case
 from tilepass.activate import enabled
+from tilepass.core.decisions import Decision
+from tilepass.passes.cute.cute_zero_mma.choice import KIND
 
+AUTO = "cute-zero-mma"
 NAIVE = "cute-zero-mma{order=k}"
 STRICT = "cute-zero-mma{order=k,strict=true}"
-
 
 _WITH_ALL = {
     "needs_alpha": True,
@@ -33,7 +36,8 @@ _WITH_ALL = {
 class Kernel:
     """A class of a FlashInfer version, its constructor's flags, and the `mma.sync` expected.
 
-    `counts` maps pipelines to counts; "" is the unmodified class.
+    `counts` maps pipelines to counts for bf16; "" is the unmodified class. With the order left to
+    the pass, the gemms in front of the loop stay dense.
     """
 
     version: str
@@ -50,21 +54,21 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
             "delta_rule_sm120",
             "_FullyFusedDeltaRuleSm120",
             _WITH_ALL,
-            MappingProxyType({"": 1194, NAIVE: 1122, STRICT: 1158}),
+            MappingProxyType({"": 1194, NAIVE: 1122, STRICT: 1158, AUTO: 1146}),
         ),
         "sm80": Kernel(
             WITH_SKIP,
             "delta_rule_sm80",
             "_FullyFusedDeltaRuleSm80",
             _WITH_ALL | {"blk_v": 64},
-            MappingProxyType({"": 1194, NAIVE: 1122}),
+            MappingProxyType({"": 1194, NAIVE: 1122, STRICT: 1158, AUTO: 1146}),
         ),
         "cp-sm120": Kernel(
             WITH_SKIP,
             "delta_rule_cp_sm120",
             "CPDeltaRulePrefillSm120",
             {"needs_initial_state": True},
-            MappingProxyType({"": 1984, NAIVE: 1792, STRICT: 1984}),
+            MappingProxyType({"": 1728, NAIVE: 1584, STRICT: 1728, AUTO: 1608}),
         ),
     }
 )
@@ -72,12 +76,22 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compilation: PTX, seconds for tracing (with the passes) and for compiling, remarks."""
+    """A compilation: PTX, seconds for tracing (with the passes) and for compiling, remarks, and the
+    decisions on the orders of the gemms that have zero tiles."""
 
     ptx: str
     trace_s: float
     compile_s: float
     remarks: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def orders(self) -> dict[str, list[int]]:
+        """The gemms by their order, `dense` for those that stay as they are."""
+        found: dict[str, list[int]] = {}
+        for decision in self.decisions:
+            found.setdefault(decision.value, []).append(int(decision.facts["gemm"] or 0))
+        return found
 
     @property
     def mma_count(self) -> int:
@@ -99,12 +113,17 @@ def compile_kernel(kernel: Kernel, folder: Path, pipeline: str, chip: str, dtype
     def note_time(*_: object) -> None:
         times.append(time.perf_counter())
 
-    options = (cute.GPUArch(chip), cute.KeepPTX(True))
-    with enabled(pipeline, remarks="none") as session:
+    compiler: Any = importlib.import_module("cutlass.base_dsl.compiler")
+    with (
+        tempfile.TemporaryDirectory(prefix="tilepass-") as scratch,
+        enabled(pipeline, remarks="none") as session,
+    ):
+        options = (cute.GPUArch(chip), cute.KeepPTX(True), compiler.DumpDir(scratch))
         compiled = cute.compile[options](
             instance, *(named.get(name) for name in parameters), trace_finalize_hooks=note_time
         )
-    times.append(time.perf_counter())
+        times.append(time.perf_counter())
+        ptx = content_of(compiled.__ptx__).decode()
     remarks = tuple(remark.format() for remark in session.remarks)
-    ptx = content_of(compiled.__ptx__).decode()
-    return Compiled(ptx, times[1] - times[0], times[2] - times[1], remarks)
+    decisions = tuple(each for each in session.decisions if each.kind == KIND)
+    return Compiled(ptx, times[1] - times[0], times[2] - times[1], remarks, decisions)

@@ -25,9 +25,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.share_parts import Part
 
 _MOST = 2
 _LANES = 32
-# What a consumer needs beside the accumulator and what is kept: addresses, slots, the temporaries
-# of an epilogue. With 32 ptxas spilled (GELU, 64x256 on 4 warps).
-_OTHER_REGISTERS = 48
+# What a thread of a consumer of so many warps needs beside the accumulator and what is kept:
+# addresses, slots, the temporaries of an epilogue. ptxas spilled with 32 on 4 warps (GELU, 64x256),
+# with 48 on 8 warps (bias, 128x256, Triton 3.9).
+_OTHER_REGISTERS = {4: 48, 8: 56}
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def late_counts(
     accumulator = m * n // (_LANES * part.warps)
     possible = 0
     if _late_obstacle(nest) is None:
-        room = registers - _OTHER_REGISTERS - accumulator
+        room = registers - _OTHER_REGISTERS[part.warps] - accumulator
         count = len(pieces.windows)
         possible = min(_MOST, count - 1, max(0, room * count // accumulator))
     return [each for each in wanted if each <= possible]

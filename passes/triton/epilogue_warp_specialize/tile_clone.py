@@ -48,6 +48,7 @@ class TileClone:
         self._layouts = layouts
         self._scalars = scalars
         self._values: dict[tuple[ir.Value, Axes], ir.Value] = {}
+        self._types: dict[tuple[ir.Type, Axes], ir.Type] = {}
 
     def set_accumulator(self, value: ir.Value) -> None:
         """The window's part of the dot's result, in the layout that `layouts` gives it."""
@@ -66,9 +67,12 @@ class TileClone:
 
     def type_of(self, value: ir.Value, axes: Axes, builder: Builder) -> ir.Type:
         """The type of a value's part."""
-        view = parse_type(value.type)
-        assert isinstance(view, TensorType)
-        return builder.type(self._layouts.type(view, axes))
+        key = value.type, axes
+        if key not in self._types:
+            view = parse_type(value.type)
+            assert isinstance(view, TensorType)
+            self._types[key] = builder.type(self._layouts.type(view, axes))
+        return self._types[key]
 
     def clone(self, needed: Needed, builder: Builder) -> None:
         """Clone an operation for the window.

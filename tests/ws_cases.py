@@ -37,6 +37,7 @@ SCHEMES: dict[str, str] = {
     "cooperative": "scheme=cooperative",
     "store-warp": "scheme=store-warp",
     "ping-pong": "scheme=ping-pong",
+    "ping-pong-4": "scheme=ping-pong",
     "split-turns": "scheme=split-consumer,late-subtiles=0,alternate-epilogues=true",
     "split-consumer": "scheme=split-consumer",
     "auto": "scheme=auto",
@@ -80,8 +81,9 @@ def cases_of(variant: str, scheme: str) -> Iterator[Case]:
     """The points of a variant under a scheme, one for each shape."""
     kernel, fields = VARIANTS[variant]
     fields = {"flatten": False, **fields} if kernel != FURTHER else dict(fields)
-    if scheme == "ping-pong":
-        fields = {**fields, **NARROW, "num_warps": 4}
+    if scheme.startswith("ping-pong"):
+        # Each group holds the accumulator of a whole tile.
+        fields = {**fields, **NARROW, "num_warps": 4 if scheme == "ping-pong-4" else 8}
     pipeline = f"epilogue-warp-specialize{{{SCHEMES[scheme]}}}"
     for shape, more in SHAPES:
         sizes = (5, *shape) if kernel == GROUPED else shape

@@ -59,6 +59,5 @@ def test_gdn_table() -> None:
         "cases": [case, checked_only],
     }
     text = gdn_table_of(study)
-    assert "k: `cute-zero-mma{order=k}`" in text
     assert "| f16 | 1x64 | 15.0 | 0.9500 [0.9450, 0.9550] | 1.0000 | NO |" in text
     assert "varlen" not in text

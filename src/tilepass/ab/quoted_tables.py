@@ -55,9 +55,8 @@ def gdn_table_of(study: Json) -> str:
                 "yes" if bits else "NO",
             ]
         )
-    described = "; ".join(f"{name}: `{study['arms'][name]}`" for name in arms)
     header = ["type", "sequences x length", "dense, us", *arms, "dense' / dense", "equal bits"]
-    return f"{_machine(study)}; {described}\n\n{markdown_table(header, lines)}\n"
+    return f"{_machine(study)}\n\n{markdown_table(header, lines)}\n"
 
 
 def _machine(report: Json) -> str:

@@ -200,3 +200,15 @@ def test_registers_limit_late_pieces() -> None:
     specialized(nest, f"{SPLIT},epilogue-subtile=4,late-subtiles=2")
     with pytest.raises(PassFailure, match="cannot be built with"):
         specialized(nest, f"{SPLIT},epilogue-subtile=2,late-subtiles=2")
+
+
+@pytest.mark.parametrize("scheme", ["store-warp", "ping-pong"])
+def test_schemes_without_late_pieces(scheme: str) -> None:
+    with pytest.raises(PassFailure, match=f"{scheme} cannot be built with"):
+        specialized(Nest(), f"scheme={scheme},late-subtiles=1")
+
+
+def test_an_epilogue_as_a_whole_is_no_answer_to_late_pieces() -> None:
+    """Late parts of the accumulator are carried, though the number of pieces is left open."""
+    after = specialized(Nest(), f"{COOPERATIVE},late-subtiles=1")
+    assert any(each.name == "scf.for" and _computes(each) for each in engine.operations(after))

@@ -86,7 +86,7 @@ def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Pl
     pieces, where that lets another stage fit."""
     buffers = 1 if options.c_buffers == "auto" else options.c_buffers
     whole = [Plan("cooperative", stages, buffers) for stages in stage_counts(options)]
-    if options.epilogue_subtile not in ("auto", 1):
+    if options.epilogue_subtile not in ("auto", 1) or options.late_subtiles not in ("auto", 0):
         whole = []
     windows = [Window.whole(nest.tile[:2])]
     registers = share_registers(nest, nest.num_warps, len(windows), limits)

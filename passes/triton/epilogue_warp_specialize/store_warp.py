@@ -96,7 +96,7 @@ def store_roots(nest: PersistentNest) -> list[ir.Value]:
 def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
     """Two C buffers where enough stages stay, else one and as many stages as there may be."""
     del nest, limits
-    if options.epilogue_subtile not in ("auto", 1):
+    if options.epilogue_subtile not in ("auto", 1) or options.late_subtiles not in ("auto", 0):
         return
     if options.c_buffers in ("auto", 2):
         for stages in stage_counts(options):

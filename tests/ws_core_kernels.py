@@ -12,6 +12,7 @@ import triton.language as tl
 from triton.compiler import ASTSource
 
 _BLOCK = 64
+_HALVES = ("fp16", "fp16", "fp16")
 
 
 @triton.jit
@@ -81,11 +82,30 @@ def normalized(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr):
             tl.store(pointers, c, mask=(rows < M)[:, None])
 
 
-def source(function: Any, **constants: int) -> Any:
-    """A kernel for 64x64 tiles of fp16."""
+@triton.jit
+def narrow(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, EXACT: tl.constexpr, INTEGERS: tl.constexpr
+):
+    """Operands of 8 bits: int8, or fp8 with sums that are exact every so many elements of K."""
+    OUT: tl.constexpr = tl.int32 if INTEGERS else tl.float32
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK, BLOCK])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    tiles_n = tl.cdiv(N, BLOCK)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK) * tiles_n, tl.num_programs(0)):
+        row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        accumulator = tl.zeros((BLOCK, BLOCK), dtype=OUT)
+        for k in range(0, K, BLOCK):
+            a, b = a_desc.load([row, k]), b_desc.load([column, k])
+            accumulator = tl.dot(a, b.T, accumulator, max_num_imprecise_acc=EXACT, out_dtype=OUT)
+        c_desc.store([row, column], accumulator)
+
+
+def source(function: Any, types: tuple[str, str, str] = _HALVES, **constants: Any) -> Any:
+    """A kernel for 64x64 tiles; `types` are those of the arrays."""
     constants = {"BLOCK": _BLOCK, **constants}
     signature = {
-        **dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16"),
+        **dict(zip(("a_ptr", "b_ptr", "c_ptr"), (f"*{each}" for each in types), strict=True)),
         **dict.fromkeys(("M", "N", "K"), "i32"),
         **dict.fromkeys(constants, "constexpr"),
     }

@@ -91,7 +91,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK-NOT:         ttng.async_tma_copy_local_to_global
 // CHECK:             scf.yield {{.+}}, [[NEXT]], [[TILE]] : i32, i32, i32, tensor<64x64xf32,
 // What is late of the last tile.
-// CHECK:           arith.muli [[END]]#4,
-// CHECK:           ttng.async_tma_copy_local_to_global
+// CHECK:           [[ANY:%.+]] = arith.cmpi slt, [[FIRST]],
+// CHECK-NEXT:      scf.if [[ANY]] {
+// CHECK-NEXT:        arith.muli [[END]]#4,
+// CHECK:             ttng.async_tma_copy_local_to_global
+// CHECK-NEXT:      }
 // CHECK-NEXT:      ttng.async_tma_store_wait {pendings = 0 : i32
 // CHECK:           ttg.warp_yield

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -216,7 +216,14 @@ def block_of(descriptor: ir.Value) -> TensorType:
     """The block of a value of type `!tt.tensordesc`."""
     view = parse_type(descriptor.type)
     assert isinstance(view, TensorDescType)
-    return view.block
+    return in_memory(view)
+
+
+def in_memory(descriptor: TensorDescType) -> TensorType:
+    """A descriptor's block as values and buffers have it: integers without the sign (si8) that a
+    descriptor tells apart."""
+    block = descriptor.block
+    return replace(block, element=block.element.replace("si", "i").replace("ui", "i"))
 
 
 def tensor_type(value: ir.Value) -> TensorType:

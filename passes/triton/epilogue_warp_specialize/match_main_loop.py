@@ -84,19 +84,22 @@ def _one_dot(inner: Loop) -> Operation | Refusal:
 
 
 def _summed_apart(dot: Operation) -> Refusal | None:
-    """With fp8 operands, wgmma sums less than exactly; partial sums need a wait after each dot."""
+    """With fp8 operands, wgmma sums less than exactly; partial sums need a wait after each dot.
+
+    Triton makes them unless the limit is beyond the step (WarpGroupDotOp::needsPartialAccumulator).
+    """
     most = dot.attributes.get("maxNumImpreciseAcc")
     operand = parse_type(dot.operands[0].type)
     if not isinstance(operand, MemDescType) or not isinstance(most, ir.IntegerAttr):
         return None
     if element_bits(operand.element) != 8 or operand.element == "i8":
         return None
-    if most.value >= operand.shape[-1]:
+    if most.value > operand.shape[-1]:
         return None
     return Refusal(
         dot,
-        f"max_num_imprecise_acc = {most.value} is less than the step of {operand.shape[-1]}: the "
-        "dot cannot be asynchronous",
+        f"max_num_imprecise_acc = {most.value} is not beyond the step of {operand.shape[-1]}: "
+        "the dot cannot be asynchronous",
     )
 
 

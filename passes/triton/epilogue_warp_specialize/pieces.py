@@ -15,6 +15,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
     bytes_of,
+    in_memory,
     tensor_type,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
@@ -77,12 +78,12 @@ class Pieces:
     @cached_property
     def load_blocks(self) -> list[TensorType]:
         """What a piece needs of each tile load."""
-        return [self.boxes[plain(load.descriptor)].block for load in self.nest.tile_loads]
+        return [in_memory(self.boxes[plain(each.descriptor)]) for each in self.nest.tile_loads]
 
     @cached_property
     def store_blocks(self) -> list[TensorType]:
         """What a piece brings to each TMA store."""
-        return [self.boxes[plain(store.descriptor)].block for store in self.nest.tma_stores]
+        return [in_memory(self.boxes[plain(each.descriptor)]) for each in self.nest.tma_stores]
 
     def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""

@@ -76,11 +76,7 @@ class Rows:
     def clear(self, buffers: Sequence[ir.Value], builder: AsyncBuilder) -> None:
         """Zeros in the buffers, for late pieces of no tile: nobody reads what was never written."""
         for needed, buffer in zip(self.loads, buffers, strict=True):
-            type_ = builder.type(self._type(needed))
-            element = ir.RankedTensorType(type_).element_type
-            is_integer = isinstance(element, ir.IntegerType)
-            zero = builder.constant(0, type_) if is_integer else builder.dense(0.0, type_)
-            builder.local_store(zero, buffer)
+            builder.local_store(builder.zeros(builder.type(self._type(needed))), buffer)
 
     def load(self, source: TileSlice, scalars: Scalars, builder: AsyncBuilder) -> list[ir.Value]:
         """The rows of one tile, whole."""

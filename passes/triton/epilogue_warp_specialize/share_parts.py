@@ -67,6 +67,10 @@ def _slices_of(nest: PersistentNest) -> Slices | Refusal:
     initial, epilogue = initial_slice_of(nest), slice_of(nest)
     if isinstance(initial, Refusal):
         return initial
+    for each in initial.needed:
+        if each.operation.name == "tt.descriptor_load":
+            reason = "the accumulator starts from a tile: a part of it cannot be loaded there"
+            return Refusal(each.operation, reason, "add the tile in the epilogue")
     return epilogue if isinstance(epilogue, Refusal) else Slices(initial, epilogue)
 
 
@@ -143,22 +147,29 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
             return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
         if effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} stores nothing that comes from the dot")
-    return _loads_what_it_stores(nest, slices.epilogue)
+    return _loads_what_it_stores(nest, slices)
 
 
-def _loads_what_it_stores(nest: PersistentNest, epilogue: TileSlice) -> Refusal | None:
+def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | None:
     """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
-    for the rest of the tile."""
+    for the rest of the tile. And not in front of the tile loop: parts of it are loaded for each
+    tile."""
     stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
     written = {root_of(each.operands[0]) for each in stores}
     places = [_place(each) for each in stores]
-    for needed in epilogue.needed:
+    for needed in (*slices.initial.needed, *slices.epilogue.needed):
         load = needed.operation
-        if load.name not in _LOADS or nest.is_tile_load(load) or _place(load) in places:
+        if load.name not in _LOADS or nest.is_tile_load(load):
+            continue
+        once_only = load in nest.prelude
+        if _place(load) in places and not once_only:
             continue
         root = root_of(load.operands[0])
         if root is None or root in written or None in written:
-            return Refusal(load, "the epilogue loads what the tile loop stores, from another place")
+            reason = "the epilogue loads what the tile loop stores, from another place"
+            if once_only:
+                reason = "what the tile loop stores is loaded in front of it, once for all tiles"
+            return Refusal(load, reason)
     return None
 
 

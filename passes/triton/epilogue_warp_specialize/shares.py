@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.effects import is_pure
+from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir
 from tilepass.passes.triton.epilogue_warp_specialize.budget import requested_registers
 from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
@@ -131,9 +131,8 @@ class _Sharer(Consumer):
         if self.turns is not None and self.index == 0:
             builder.arrive_barrier(self._turn(builder, 1))
         state, late = LateState.split(state, self.late)
-        outer = self.nest.outer
-        any_tile = builder.compare(less_than(outer), outer.lower_bound, outer.upper_bound)
-        self._run_late(late, state[-2], any_tile, builder)
+        if self.late:
+            self._run_last(late, state[-2], builder)
         if self.buffers.staging:
             builder.tma_store_wait(0)
 
@@ -175,10 +174,21 @@ class _Sharer(Consumer):
         cursors = [value for cursor in (operands, *loaded) for value in cursor.values]
         return [*cursors, staged, turn, *late.values]
 
+    def _run_last(self, late: LateState, staged: ir.Value, builder: AsyncBuilder) -> None:
+        """The late pieces of the last tile. A program without tiles must not even load what they
+        need: its tile's number is beyond the arrays."""
+        outer = self.nest.outer
+        any_tile = builder.compare(less_than(outer), outer.lower_bound, outer.upper_bound)
+        _, then, otherwise = builder.if_(any_tile)
+        inside = builder.inside(then)
+        self._run_late(late, staged, None, inside)
+        inside.yield_()
+        builder.inside(otherwise).yield_()
+
     def _run_late(
-        self, late: LateState, staged: ir.Value, is_real: ir.Value, builder: AsyncBuilder
+        self, late: LateState, staged: ir.Value, is_real: ir.Value | None, builder: AsyncBuilder
     ) -> None:
-        """The pieces that are late, of the tile before; `is_real`: there was one."""
+        """The pieces that are late, of the tile before; `is_real`: there was one (None: surely)."""
         if late.tile is None:
             return
         tile = Tile(builder, Clones(), ())
@@ -196,5 +206,6 @@ def _erase_unused(operations: Sequence[Operation]) -> None:
     """Erase tensors that nothing uses any more: their layouts are for other numbers of warps."""
     for each in reversed(operations):
         used = any(True for result in each.results for _ in result.uses)
-        if has_tensors(each) and is_pure(each) and not used:
+        only_reads = not effects_of(each) & ~Effect.READ
+        if has_tensors(each) and only_reads and not used:
             each.erase()

@@ -101,6 +101,12 @@ class Builder:
             "arith.constant", (), type_, {"value": f"dense<{float(value)}> : {type_}"}
         )
 
+    def zeros(self, type_: ir.Type) -> ir.Value:
+        """A tensor of zeros, of integers or floating-point numbers."""
+        element = ir.RankedTensorType(type_).element_type
+        is_integer = isinstance(element, ir.IntegerType)
+        return self.constant(0, type_) if is_integer else self.dense(0.0, type_)
+
     def integer(self, name: IntegerOp, left: ir.Value, right: ir.Value) -> ir.Value:
         """A binary integer operation of arith: `integer("addi", a, b)`."""
         return self._value(f"arith.{name}", (left, right), left.type)

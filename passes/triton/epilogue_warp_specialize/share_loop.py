@@ -9,6 +9,12 @@
 } else {
   what else there is to do
 }
+
+Where the epilogue stores through pointers the inner loop stands in a branch of its own (there is
+another step), for tritongpu-remove-layout-conversions: into a branch of a tile loop that makes the
+accumulator beside one that knows it, it moves the first conversion that an epilogue makes from it,
+and so converts all of it, in fp32, where the epilogue would convert a piece of the result. Where
+what is made comes from another branch it does not.
 """
 
 from __future__ import annotations
@@ -63,21 +69,25 @@ def build_share(
     share.behind_first_dot(inside)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
-    loop = inside.loop(
-        second,
-        upper,
-        step,
-        [first, cursor.slot, *start.values],
-        {**comparison_of(inner), **_NOT_PIPELINED},
-    )
+    begun = [first, cursor.slot, *start.values]
+    attributes = {**comparison_of(inner), **_NOT_PIPELINED}
+    guarded, around = None, inside
+    if nest.pointer_stores:
+        goes_on = inside.compare(less_than(inner), second, upper)
+        guarded, more, no_more = inside.if_(goes_on, [value.type for value in begun])
+        inside.inside(no_more).yield_(begun)
+        around = inside.inside(more)
+    loop = around.loop(second, upper, step, begun, attributes)
+    if guarded is not None:
+        around.yield_([plain(result) for result in loop.operation.results])
     _, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
-    body, here = inside.inside(loop.body), Cursor(slot, parity)
+    body, here = around.inside(loop.body), Cursor(slot, parity)
     accumulator = _dot(nest, ring, here, share, accumulator, body, tile.clones)
     (accumulator,) = body.dot_wait([accumulator], pendings=1)
     body.arrive_barrier(body.slot(ring.empty, previous))
     body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
     share.behind_last_dot(inside)
-    accumulator, last, *after = (plain(result) for result in loop.operation.results)
+    accumulator, last, *after = (plain(result) for result in (guarded or loop.operation).results)
     (accumulator,) = inside.dot_wait([accumulator], pendings=0)
     inside.arrive_barrier(inside.slot(ring.empty, last))
     inside.yield_([accumulator, *after])

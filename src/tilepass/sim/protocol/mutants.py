@@ -147,7 +147,8 @@ def _before(name: str) -> Change:
         moved: list[Operation] = []
         for each in reversed(between):
             if each == operation or any(ir.Value.__hash__(r) in needed for r in each.results):
-                needed |= {ir.Value.__hash__(value) for value in each.operands}
+                inside = [value for inner in engine.operations(each) for value in inner.operands]
+                needed |= {ir.Value.__hash__(value) for value in inside}
                 moved.append(each)
         for each in reversed(moved):
             each.move_before(earlier)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from tilepass.ir.engine import Operation, ir, operations, same_value
 from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
@@ -42,8 +42,11 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class TileLoad:
-    """A `tt.descriptor_load`: a block of global memory that TMA can bring to shared memory."""
+class TmaAccess:
+    """An operation that moves a block between global memory and a buffer: operands are a
+    descriptor, perhaps a value, and coordinates."""
+
+    _FIRST_COORDINATE: ClassVar[int] = 1
 
     operation: Operation
 
@@ -54,7 +57,7 @@ class TileLoad:
     @cached_property
     def coordinates(self) -> tuple[ir.Value, ...]:
         """The first element's index in each dimension, i32."""
-        return tuple(self.operation.operands)[1:]
+        return tuple(self.operation.operands)[self._FIRST_COORDINATE :]
 
     @cached_property
     def block(self) -> TensorType:
@@ -63,8 +66,13 @@ class TileLoad:
 
     @cached_property
     def bytes(self) -> int:
-        """What one load brings, and what a slot for it takes."""
+        """What is moved, and what a buffer for it takes."""
         return bytes_of(self.block)
+
+
+@dataclass(frozen=True)
+class TileLoad(TmaAccess):
+    """A `tt.descriptor_load`."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class DotOperand:
 
 
 @dataclass(frozen=True)
-class TmaStore:
+class TmaStore(TmaAccess):
     """A `tt.descriptor_store`.
 
     `value` is what goes to the staging buffer. It is in front of the `ttg.convert_layout`
@@ -84,28 +92,10 @@ class TmaStore:
     straight from the accumulator's it takes stmatrix.
     """
 
-    operation: Operation
+    _FIRST_COORDINATE: ClassVar[int] = 2
+
     value: ir.Value
     dropped: tuple[Operation, ...]
-
-    @cached_property
-    def descriptor(self) -> ir.Value:
-        return self.operation.operands[0]
-
-    @cached_property
-    def coordinates(self) -> tuple[ir.Value, ...]:
-        """The first element's index in each dimension, i32."""
-        return tuple(self.operation.operands)[2:]
-
-    @cached_property
-    def block(self) -> TensorType:
-        """Shape, element type and shared memory encoding that the descriptor names."""
-        return block_of(self.descriptor)
-
-    @cached_property
-    def bytes(self) -> int:
-        """What a staging buffer takes."""
-        return bytes_of(self.block)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from cutlass import cute
 from cutlass.cute.nvgpu import warp
 from cutlass.cute.runtime import make_fake_compact_tensor
 
-GEMMS = 2
-MMAS_PER_GEMM = 4
 CHIP = "sm_90a"
 
 

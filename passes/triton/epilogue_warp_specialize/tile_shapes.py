@@ -199,8 +199,3 @@ def _fitted_swizzle(encoding: NvmmaShared, box: Sequence[int]) -> NvmmaShared:
     row = fastest * encoding.element_bit_width // 8
     width = next((width for width in _SWIZZLES if width <= row), 0)
     return replace(encoding, swizzling_byte_width=min(width, encoding.swizzling_byte_width))
-
-
-def common_box(boxes: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """The largest box of which all these are made up; sizes are powers of two."""
-    return tuple(min(extents) for extents in zip(*boxes, strict=True))

@@ -95,17 +95,11 @@ class Builder:
             attribute = ir.IntegerAttr.get(type_, int(value))
         return self._value("arith.constant", (), type_, {"value": attribute})
 
-    def dense(self, value: float, type_: ir.Type) -> ir.Value:
-        """A splat of a floating-point tensor type."""
-        return self._value(
-            "arith.constant", (), type_, {"value": f"dense<{float(value)}> : {type_}"}
-        )
-
     def zeros(self, type_: ir.Type) -> ir.Value:
         """A tensor of zeros, of integers or floating-point numbers."""
-        element = ir.RankedTensorType(type_).element_type
-        is_integer = isinstance(element, ir.IntegerType)
-        return self.constant(0, type_) if is_integer else self.dense(0.0, type_)
+        is_integer = isinstance(ir.RankedTensorType(type_).element_type, ir.IntegerType)
+        value = f"dense<{0 if is_integer else 0.0}> : {type_}"
+        return self._value("arith.constant", (), type_, {"value": value})
 
     def integer(self, name: IntegerOp, left: ir.Value, right: ir.Value) -> ir.Value:
         """A binary integer operation of arith: `integer("addi", a, b)`."""

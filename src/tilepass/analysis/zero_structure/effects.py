@@ -5,8 +5,6 @@ An operation that is not listed may store anywhere it can reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory, ops_pointers
 from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
@@ -130,4 +128,4 @@ def _clobber(
     machine.clobber(item, reason)
 
 
-__all__ = ["EFFECTS", "HARMLESS", "Callable", "effect_of"]
+__all__ = ["EFFECTS", "HARMLESS", "effect_of"]

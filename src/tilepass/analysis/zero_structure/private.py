@@ -7,6 +7,7 @@ what a branch leaves in threads that do not take it is dropped where the branche
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilepass.analysis.zero_structure import owners
@@ -207,17 +208,25 @@ def join(domain: Domain, one: Registers, other: Registers, widen: bool = False) 
 
     `widen` gives up on integers that differ, so that loops come to an end.
     """
-    joined = dict(one.cells)
+    cells = _merged(one, other, lambda first, second: _joined(domain, first, second, widen))
+    return Registers(cells, _joined_owners(domain, None, one.owners, other.owners))
+
+
+def _merged(
+    one: Registers, other: Registers, merge: Callable[[Number, Number], Number]
+) -> dict[int, Cells]:
+    """The cells of both states, those that differ merged."""
+    merged = dict(one.cells)
     for number, cells in other.cells.items():
         mine = one.cells.get(number)
         if mine is None or mine is cells:
-            joined[number] = cells
+            merged[number] = cells
             continue
-        joined[number] = [
-            first if first is second else _joined(domain, first, second, widen)
+        merged[number] = [
+            first if first is second else merge(first, second)
             for first, second in zip(mine, cells, strict=True)
         ]
-    return Registers(joined, _joined_owners(domain, None, one.owners, other.owners))
+    return merged
 
 
 def _joined_owners(
@@ -246,17 +255,12 @@ def _joined(domain: Domain, first: Number, second: Number, widen: bool) -> Numbe
 
 def pick(domain: Domain, condition: Interval, one: Registers, other: Registers) -> Registers:
     """`one` where the condition holds, `other` where it does not, what holds for both else."""
-    joined = dict(one.cells)
-    for number, cells in other.cells.items():
-        mine = one.cells.get(number)
-        if mine is None or mine is cells:
-            joined[number] = cells
-            continue
-        joined[number] = [
-            first if first is second else domain.pick_numbers(condition, first, second)
-            for first, second in zip(mine, cells, strict=True)
-        ]
-    return Registers(joined, _joined_owners(domain, condition, one.owners, other.owners))
+
+    def picked(first: Number, second: Number) -> Number:
+        return domain.pick_numbers(condition, first, second)
+
+    cells = _merged(one, other, picked)
+    return Registers(cells, _joined_owners(domain, condition, one.owners, other.owners))
 
 
 def same(one: Registers, other: Registers) -> bool:

@@ -75,7 +75,6 @@ def test_an_old_dsl_is_told(pipeline: str, tmp_path: Path) -> None:
 
 
 def test_with_tvm_ffi() -> None:
-    pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed")
     from cute_support import compile_kernel, mmas_of
 
     from tilepass.activate import enabled

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from repeated_launches import bits, launches_that_differ
 
 from tilepass.activate import enabled
 from tilepass.kernels._cute_workload import get_cute_workload
-from tilepass.kernels._workload import Launch, Shape
+from tilepass.kernels._workload import Shape
 
 pytestmark = pytest.mark.gpu
 
@@ -41,24 +42,6 @@ def check(kernel: str, shape: Shape, repetitions: int = 5, **fields: Any) -> Non
             print(f"{kernel} {shape} {fields} seed {seed} output {index}: error {worst:.2e}")
         changed = launches_that_differ(launch, repetitions)
         assert not changed, f"seed {seed}: launches {changed} of {repetitions} differ"
-
-
-def launches_that_differ(launch: Launch, repetitions: int) -> list[int]:
-    """Numbers of the launches whose outputs are not those that are there, everything poisoned
-    before each launch. The GPU is waited for once, at the end."""
-    first = [bits(output).clone() for output in launch.outputs]
-    differ: list[torch.Tensor] = []
-    for _ in range(repetitions):
-        launch.poison()
-        launch()
-        pairs = zip(launch.outputs, first, strict=True)
-        differ.append(torch.stack([(bits(now) != then).any() for now, then in pairs]).any())
-    return [number for number, changed in enumerate(differ) if bool(changed)]
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements as integers: NaN equals itself, and zeros keep their sign."""
-    return tensor.view({2: torch.int16, 4: torch.int32}[tensor.element_size()])
 
 
 def check_pass(kernel: str, shape: Shape, **fields: Any) -> None:

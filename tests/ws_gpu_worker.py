@@ -14,6 +14,7 @@ from typing import Any
 
 from ws_cases import Case
 
+from tilepass.ab.worker import context_usable
 from tilepass.activate import enabled
 from tilepass.kernels import get_workload
 
@@ -23,7 +24,7 @@ SEEDS = (0, 1)
 
 def check_on_gpu(case: Case) -> str | None:
     """What is wrong with the launches of a case, or None."""
-    from test_kernels_gpu import launches_that_differ
+    from repeated_launches import launches_that_differ
 
     workload = get_workload(case.kernel)
     config = workload.config_for(case.shape, **case.fields)
@@ -75,19 +76,9 @@ def main() -> int:
         except Exception as error:
             problem, failed = f"{type(error).__name__}: {error}", True
         print(json.dumps(problem), flush=True)
-        if failed and run is check_on_gpu and not _usable():
+        if failed and run is check_on_gpu and not context_usable():
             return 3
     return 0
-
-
-def _usable() -> bool:
-    import torch
-
-    try:
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
                     runner.run(task.point, task.arms)
             except Exception as error:
                 emit(Failed(task.point, describe_failure(error)))
-                if not _context_usable():
+                if not context_usable():
                     return POISONED
             torch.cuda.empty_cache()
     return 0
@@ -108,7 +108,7 @@ def _facts(driver_facts: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _context_usable() -> bool:
+def context_usable() -> bool:
     """False after a fault that CUDA reports on every later call."""
     import torch
 

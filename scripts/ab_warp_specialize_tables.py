@@ -8,7 +8,8 @@ Every arm's first launch at a shape is in a child process with a time limit, so 
 or faults is left out of the table. Writes one JSON report for each study into FOLDER (default:
 results/) after every shape. Exits non-zero where a goal is missed, an arm failed or the budget
 ended. With --compile nothing runs: every arm is compiled for sm_90 and its static figures printed.
-With --counters nothing is timed: ncu reads the hardware's counters of one launch of each arm.
+With --counters nothing is timed: ncu reads the hardware's counters of one launch of each arm, into
+FOLDER/NAME_counters.json.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from tilepass.ab.arms import check_pipelines
+from tilepass.ab.counters import SCHEMA as COUNTERS
 from tilepass.ab.counters import count
 from tilepass.ab.events import Event
 from tilepass.ab.files import write_json
+from tilepass.ab.gpu_facts import gpu_facts, open_clock
 from tilepass.ab.job import parse_shape
 from tilepass.ab.library_table import goal_lines, library_table, limit_lines
 from tilepass.ab.report import Report
@@ -72,21 +76,31 @@ def compile_study(study: Study) -> bool:
     return not report.failed and not failures(report)
 
 
-def count_study(study: Study, deadline: float) -> bool:
-    """Print the counters of every arm at every shape; whether all of them could be read."""
+def count_study(study: Study, deadline: float, path: Path) -> bool:
+    """Read, print and write the counters of every arm at every shape; whether all could be read."""
     print(f"\n{study.name}: one launch of each arm, by ncu")
+    points: list[dict[str, Any]] = []
     well = True
     for index, point in enumerate(study.job.points):
+        arms: list[dict[str, Any]] = []
+        points.append({"shape": point.shape, "arms": arms})
         for number, arm in enumerate(study.job.arms):
             if time.monotonic() > deadline:
                 print("the budget ended")
                 return False
             try:
-                lines = [each.describe() for each in count(study.job, index, number)]
+                found = count(study.job, index, number)
             except TilepassError as error:
-                lines, well = [f"failed: {error}"], False
-            for line in lines:
-                print(f"{point.describe()} {arm.label}: {line}", flush=True)
+                print(f"{point.describe()} {arm.label}: failed: {error}", flush=True)
+                well = False
+                continue
+            kernels = [{"kernel": each.kernel, **each.figures()} for each in found]
+            arms.append({"arm": arm.label, "kernels": kernels})
+            for each in found:
+                print(f"{point.describe()} {arm.label}: {each.describe()}", flush=True)
+        _, clock_facts = open_clock()
+        content = {"schema": COUNTERS, "environment": gpu_facts(clock_facts), "points": points}
+        write_json(path, content)
     return well
 
 
@@ -128,7 +142,10 @@ def main() -> int:
         need_gpu(required=True)
         deadline = time.monotonic() + arguments.budget
         if arguments.counters:
-            counted = [count_study(study, deadline) for study in studies]
+            counted = [
+                count_study(study, deadline, arguments.out / f"{study.name}_counters.json")
+                for study in studies
+            ]
             return 0 if all(counted) else 1
         well: list[bool] = []
         for index, study in enumerate(studies):

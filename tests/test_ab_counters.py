@@ -13,12 +13,13 @@ from tilepass.ab.job import Arm, Job, Point
 from tilepass.core.errors import TilepassError
 
 JOB = Job("persistent-matmul", (Arm("A"), Arm("B", "flatten-loops")), (Point((256, 256, 64)),))
-ANSWER = """\
+TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+ANSWER = f"""\
 ==PROF== Connected to process 7
-"ID","Kernel Name","dram__bytes.sum","sm__pipe_tensor_cycles_active.avg.pct_of_peak","launch__x"
-"","","Mbyte","%",""
-"0","persistent_matmul","134.2","81.5","3"
-"1","reduce","1.5","0","4"
+"ID","Kernel Name","dram__bytes.sum","gpu__time_duration.sum","{TENSOR}","launch__x"
+"","","byte","ns","%",""
+"0","persistent_matmul","134,250,000","110,500","81.5","3"
+"1","reduce","1,500,000","2,000","0","4"
 ==PROF== Disconnected
 """
 
@@ -57,13 +58,18 @@ def test_counters_are_read_kernel_by_kernel(
     asked = profiler(tmp_path, monkeypatch)
     main, reduce = count(JOB, 0, 1)
     assert main.describe() == (
-        "persistent_matmul: dram__bytes.sum 134.2 Mbyte, "
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak 81.5 %"
+        "persistent_matmul: us 110.5; tensor cores busy, % 81.5; DRAM, MB 134.2"
     )
     assert reduce.values["launch__x"] == "4"
     command = asked.read_text()
     assert "--clock-control none --profile-from-start off" in command
     assert "-m tilepass.ab.counters" in command
+
+
+def test_a_figure_in_another_unit_is_an_error() -> None:
+    (counted,) = parse('"Kernel Name","dram__bytes.sum"\n"","Mbyte"\n"k","134.2"\n')
+    with pytest.raises(TilepassError, match=r"dram__bytes.sum in 'Mbyte', expected 'byte'"):
+        counted.figures()
 
 
 def test_no_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

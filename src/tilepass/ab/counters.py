@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -27,13 +26,29 @@ from tilepass.core.errors import TilepassError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SCHEMA = "tilepass.counters/1"
 # Sections hold what each GPU has under names of its own; the metrics named are on all of them.
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis")
 METRICS = ("gpu__time_duration.sum", "lts__t_bytes.sum", "dram__bytes.sum")
-SHOWN = re.compile(
-    r"gpu__time_duration\.sum|lts__t_bytes\.sum|dram__bytes\.sum"
-    r"|sm__(inst_executed_)?pipe_tensor\S*pct\S*|l?ts__throughput\S*pct\S*|sm__throughput\S*pct\S*"
-)
+_SHARE = "avg.pct_of_peak_sustained_elapsed"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a counter tells: its column's name, the unit ncu has it in, and that over ours."""
+
+    label: str
+    unit: str
+    scale: float = 1.0
+
+
+FIGURES: Mapping[str, Figure] = {
+    "gpu__time_duration.sum": Figure("us", "ns", 1e3),
+    f"sm__pipe_tensor_cycles_active.{_SHARE}": Figure("tensor cores busy, %", "%"),
+    f"lts__throughput.{_SHARE}": Figure("L2 busy, %", "%"),
+    "lts__t_bytes.sum": Figure("L2, MB", "byte", 1e6),
+    "dram__bytes.sum": Figure("DRAM, MB", "byte", 1e6),
+}
 
 
 @dataclass(frozen=True)
@@ -43,10 +58,23 @@ class Counted:
     kernel: str
     values: Mapping[str, str]
 
+    def figures(self) -> dict[str, float]:
+        """By label what FIGURES names, as far as the GPU has it. Raises TilepassError on units that
+        are not those of ncu's raw page."""
+        found: dict[str, float] = {}
+        for name, figure in FIGURES.items():
+            if name not in self.values:
+                continue
+            number, _, unit = self.values[name].partition(" ")
+            if unit != figure.unit:
+                raise TilepassError(f"ncu: {name} in '{unit}', expected '{figure.unit}'")
+            found[figure.label] = float(number.replace(",", "")) / figure.scale
+        return found
+
     def describe(self) -> str:
-        """The counters that tell of limits, on one line."""
-        shown = [f"{name} {value}" for name, value in self.values.items() if SHOWN.match(name)]
-        return f"{self.kernel}: {', '.join(shown) or 'none of the counters'}"
+        """The figures that tell of limits, on one line."""
+        shown = [f"{label} {value:.1f}" for label, value in self.figures().items()]
+        return f"{self.kernel}: {'; '.join(shown) or 'none of the counters'}"
 
 
 def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counted]:

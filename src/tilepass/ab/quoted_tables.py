@@ -1,10 +1,11 @@
-"""Markdown tables of kept reports of the studies: against a library, and of the GDN prefill."""
+"""Markdown tables of kept reports: against a library, of the GDN prefill, of counters."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from tilepass.ab.counters import FIGURES
 from tilepass.ab.table import markdown_table
 
 Json = dict[str, Any]
@@ -57,6 +58,19 @@ def gdn_table_of(study: Json) -> str:
         )
     header = ["type", "sequences x length", "dense, us", *arms, "dense' / dense", "equal bits"]
     return f"{_machine(study)}\n\n{markdown_table(header, lines)}\n"
+
+
+def counters_table_of(report: Json) -> str:
+    """Caption and table of ab_warp_specialize_tables.py --counters: a line for each kernel."""
+    labels = [figure.label for figure in FIGURES.values()]
+    lines: list[list[str]] = []
+    for point in report["points"]:
+        shape = "x".join(map(str, point["shape"]))
+        for arm in point["arms"]:
+            for kernel in arm["kernels"]:
+                cells = [f"{kernel[each]:.1f}" if each in kernel else "-" for each in labels]
+                lines.append([shape, arm["arm"], *cells])
+    return f"{_machine(report)}\n\n{markdown_table(['shape', 'arm', *labels], lines)}\n"
 
 
 def _machine(report: Json) -> str:

@@ -11,11 +11,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from tilepass.ab.events import Event, Failed, Found, Loaded, encode
 from tilepass.ab.job import Job, Task, decode_job
-from tilepass.ab.nvml import NvmlClock
 from tilepass.core.errors import TilepassError
 from tilepass.core.registry import load_file
 
@@ -47,21 +45,20 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     from tilepass.ab.clocks import ClockMonitor
     from tilepass.ab.cuda_device import CudaGpu
     from tilepass.ab.cute import CuteSubject
+    from tilepass.ab.gpu_facts import gpu_facts, open_clock
     from tilepass.ab.kernel_log import KernelLog
     from tilepass.ab.point import PointRunner, describe_failure
     from tilepass.ab.subjects import find_subject
 
     if not torch.cuda.is_available():
         raise TilepassError(f"torch {torch.__version__} finds no GPU")
-    torch_cuda: Any = torch.cuda
-    uuid = str(torch_cuda.get_device_properties(0).uuid)
-    clock, clock_facts = _open_clock(uuid)
+    clock, clock_facts = open_clock()
     for path in job.load:
         load_file(path)
     log = KernelLog(on_load=lambda kernel: emit(Loaded(kernel.name)))
     log.install()
     subject = find_subject(job.kernel)
-    emit(Found(_facts(clock_facts)))
+    emit(Found(gpu_facts(clock_facts)))
     with ExitStack() as stack:
         monitor = None
         if clock is not None and not prime:
@@ -80,32 +77,6 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
                     return POISONED
             torch.cuda.empty_cache()
     return 0
-
-
-def _open_clock(uuid: str) -> tuple[NvmlClock | None, dict[str, str]]:
-    """The clock of the GPU and what NVML says of it; without NVML the facts say why."""
-    try:
-        clock = NvmlClock(uuid)
-        return clock, clock.facts()
-    except TilepassError as error:
-        return None, {"clocks": f"not read: {error}"}
-
-
-def _facts(driver_facts: dict[str, str]) -> dict[str, str]:
-    import torch
-
-    from tilepass.ab.environment import versions
-
-    torch_cuda: Any = torch.cuda
-    properties = torch_cuda.get_device_properties(0)
-    return {
-        "GPU": str(properties.name),
-        "SMs": str(properties.multi_processor_count),
-        "L2, MB": f"{properties.L2_cache_size / 1e6:.0f}",
-        "CUDA of torch": str(torch.version.cuda),
-        **driver_facts,
-        **versions(),
-    }
 
 
 def context_usable() -> bool:

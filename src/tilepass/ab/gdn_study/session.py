@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.ab.clocks import ClockMonitor
-from tilepass.ab.environment import versions
 from tilepass.ab.files import write_json
 from tilepass.ab.gdn_study.arms import Arm
 from tilepass.ab.gdn_study.build import Built, load
 from tilepass.ab.gdn_study.goals import misses
 from tilepass.ab.gdn_study.measure import CaseResult, Loaded, check, time_case
 from tilepass.ab.gdn_study.workload import CHECKED, TIMED, Case
+from tilepass.ab.gpu_facts import gpu_facts
 from tilepass.ab.nvml import NvmlClock
 from tilepass.ab.protocol import Plan
 from tilepass.ab.quoted_tables import GDN_SCHEMA
@@ -44,14 +44,14 @@ class Session:
             raise TilepassError("no GPU: --compile stops before one is needed")
         cases = _chosen(only)
         cuda: Any = torch.cuda
-        properties: Any = cuda.get_device_properties(cuda.current_device())
-        clock = NvmlClock(str(properties.uuid))
+        clock = NvmlClock(str(cuda.get_device_properties(0).uuid))
+        facts = gpu_facts(clock.facts())
         self._content |= {
-            "environment": {"GPU": properties.name, **clock.facts(), **versions()},
+            "environment": facts,
             "arms": {arm.name: arm.pipeline for arm in self.arms},
             "built": {f"{dtype} {name}": vars(each) for (dtype, name), each in built.items()},
         }
-        print(f"{properties.name}; time / dense, below 1 is faster; A'/A in the last column")
+        print(f"{facts['GPU']}; time / dense, below 1 is faster; A'/A in the last column")
         each = self.seconds / (len(cases) * len(self.dtypes))
         with ClockMonitor(clock) as monitor:
             for dtype in self.dtypes:

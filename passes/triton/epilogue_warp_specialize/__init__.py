@@ -16,7 +16,11 @@ from tilepass.ir.engine import Module
 from tilepass.ir.loops import Loop, nest_of
 from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    DESCRIPTOR_MAKERS,
+    PersistentNest,
+    Refusal,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.match import (
@@ -76,6 +80,8 @@ class EpilogueWarpSpecialize(Pass):
     that the epilogue goes through the C buffers in. What is `auto` is decided by profile or cost
     model and by the target's shared memory and registers.
 
+    Descriptors that the tile loop makes, the same each time, are made once in front of it.
+
     Sound when all that the loops do besides the loads, the dot and the stores is a computation
     that may be repeated in each partition, and when the producer's loads may overtake the stores of
     tiles before: taken to be so where they go through different arguments of the kernel, as
@@ -90,10 +96,11 @@ class EpilogueWarpSpecialize(Pass):
     tensors; loads of what the tile stores, operations that order memory; an inner loop with
     several dots, dots that are no wgmma, operands that are computed or in registers or not
     loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and bounds that
-    are computed from tensors; descriptors made in the tile loop or of another shape than what
-    is loaded; TMA reductions, atomics, TMA stores under a condition; numbers of warps other
-    than 4 or 8; `store-warp` without TMA stores; `ping-pong` where the number of steps varies or
-    the tile loop carries scalars; epilogues that are not computed tile element by tile element
+    are computed from tensors; descriptors that vary from tile to tile or are made in the tile
+    loop from what is loaded or divided there, or of another shape than what is loaded; TMA
+    reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8;
+    `store-warp` without TMA stores; `ping-pong` where the number of steps varies or the tile
+    loop carries scalars; epilogues that are not computed tile element by tile element
     (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory or registers
     than there are.
     Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
@@ -160,6 +167,10 @@ class EpilogueWarpSpecialize(Pass):
             context.remarks.missed(nest.outer.operation, f"left as it is: {decision}")
             return
         context.remarks.passed(nest.outer.operation, f"{plan}: {decision}")
+        for each in nest.invariant:
+            if each.name in DESCRIPTOR_MAKERS:
+                context.remarks.passed(each, "made once, in front of the tile loop")
+        nest.move_invariant()
         SCHEMES[plan.scheme].build(nest, plan, machine)
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:

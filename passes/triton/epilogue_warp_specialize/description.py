@@ -26,6 +26,9 @@ from tilepass.ir.loops import Carried, Loop, defining_operation
 _Arguments = TypeVarTuple("_Arguments")
 _Found = TypeVar("_Found")
 
+# Pure to the program, yet no partition may repeat them: they write a descriptor to global memory.
+DESCRIPTOR_MAKERS = ("tt.make_tensor_descriptor", "ttng.reinterpret_tensor_descriptor")
+
 _BITS = {"i1": 8, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "tf32": 32}
 
 
@@ -102,16 +105,18 @@ class TmaStore(TmaAccess):
 class PersistentNest:
     """A tile loop with one dot loop in it, taken apart. Operations stand in program order.
 
-    `tile_operations` and `epilogue` hold everything before and after the inner loop, stores and
-    loads included. `tile_loads` are the descriptor loads among them that a producer may run ahead
-    of: they read nothing that the nest stores. `scratch_bytes` is the shared memory that the other
-    operations of the epilogue need.
+    `invariant` is what makes descriptors in the tile loop, each time the same. It counts to the
+    prelude, and stands where it was until `move_invariant`. `tile_operations` and `epilogue` hold
+    everything else before and after the inner loop, stores and loads included. `tile_loads` are the
+    descriptor loads among them that a producer may run ahead of: they read nothing that the nest
+    stores. `scratch_bytes` is the shared memory that the other operations of the epilogue need.
     """
 
     function: Operation
     outer: Loop
     inner: Loop
     prelude: tuple[Operation, ...]
+    invariant: tuple[Operation, ...]
     tile_operations: tuple[Operation, ...]
     step_operations: tuple[Operation, ...]
     loads: tuple[TileLoad, ...]
@@ -129,6 +134,11 @@ class PersistentNest:
         default_factory=dict[tuple[object, ...], Any], init=False, compare=False, repr=False
     )
     """What functions that are asked `once` have said."""
+
+    def move_invariant(self) -> None:
+        """Put what is invariant in front of the tile loop. Before anything else is rewritten."""
+        for each in self.invariant:
+            each.move_before(self.outer.operation)
 
     @cached_property
     def carried_accumulator(self) -> Carried:

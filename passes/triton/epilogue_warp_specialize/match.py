@@ -12,6 +12,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import invariant_operations
 from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match_epilogue
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
 from tilepass.passes.triton.epilogue_warp_specialize.producer import producer_roots
@@ -56,7 +57,8 @@ def _not_for_one_warp(nest: PersistentNest) -> Refusal | None:
 
 
 def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
-    main = match_main_loop(nest)
+    invariant = invariant_operations(nest)
+    main = match_main_loop(nest, invariant)
     if isinstance(main, Refusal):
         return main
     epilogue = match_epilogue(nest)
@@ -68,15 +70,16 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
         function=_function_of(outer),
         outer=nest.outer,
         inner=nest.inner[0],
-        prelude=tuple(block[: block.index(outer)]),
-        tile_operations=nest.before,
+        prelude=(*block[: block.index(outer)], *invariant),
+        invariant=invariant,
+        tile_operations=tuple(each for each in nest.before if each not in invariant),
         step_operations=main.step_operations,
         loads=main.loads,
         a=main.a,
         b=main.b,
         dot=main.dot,
         accumulator=main.accumulator,
-        epilogue=nest.after,
+        epilogue=tuple(each for each in nest.after if each not in invariant),
         tile_loads=epilogue.tile_loads,
         tma_stores=epilogue.tma_stores,
         pointer_stores=epilogue.pointer_stores,

@@ -15,6 +15,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     TileLoad,
     TmaStore,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import LOAD, wrong_load
 
 STORE, _CONVERT, _POINTER_STORE = "tt.descriptor_store", "ttg.convert_layout", "tt.store"
@@ -36,8 +37,8 @@ def match_epilogue(nest: LoopNest) -> Epilogue | Refusal:
     for each in nest.after:
         if each.name == STORE:
             store = TmaStore(each, *_staged(each))
-            if nest.outer.defines(store.descriptor):
-                return Refusal(each, "the descriptor is made in the tile loop")
+            if varying := varying_descriptor(nest.outer, each, store.descriptor):
+                return varying
             if store.block.shape != tuple(ir.RankedTensorType(store.value.type).shape):
                 return Refusal(each, "the stored tile is not of the descriptor's shape")
             stores.append(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tilepass.analysis.nest_facts import DOTS, dots_in
@@ -16,6 +17,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     TileLoad,
     element_bits,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 
 LOAD, DOT = "tt.descriptor_load", "ttng.warp_group_dot"
 _ALLOC, _VIEWS = "ttg.local_alloc", ("ttg.memdesc_trans",)
@@ -33,8 +35,11 @@ class MainLoop:
     accumulator: int
 
 
-def match_main_loop(nest: LoopNest) -> MainLoop | Refusal:
-    """The inner loop's parts, or what is in it that a producer and a consumer cannot share out."""
+def match_main_loop(nest: LoopNest, invariant: Collection[Operation]) -> MainLoop | Refusal:
+    """The inner loop's parts, or what is in it that a producer and a consumer cannot share out.
+
+    `invariant` is what will have been moved in front of the tile loop.
+    """
     inner = nest.inner[0]
     dot = _one_dot(inner)
     if isinstance(dot, Refusal):
@@ -50,7 +55,7 @@ def match_main_loop(nest: LoopNest) -> MainLoop | Refusal:
         return accumulator
     used = [loads[index] for index in sorted({a.load, b.load})]
     known = [dot, *(each for operand in (a, b) for each in _chain(dot, operand, loads))]
-    scalars = [each for each in _body(inner) if each not in known]
+    scalars = [each for each in _body(inner) if each not in known and each not in invariant]
     refusal = (
         _wrong_loads(nest, used)
         or _foreign(scalars)
@@ -189,13 +194,7 @@ def wrong_load(outer: Loop, load: TileLoad) -> Refusal | None:
             load.operation,
             f"the load is of shape {loaded}, the descriptor's block of shape {kind.block.shape}",
         )
-    if outer.defines(load.descriptor):
-        return Refusal(
-            load.operation,
-            "the descriptor is made in the tile loop",
-            "make it in front of the loop",
-        )
-    return None
+    return varying_descriptor(outer, load.operation, load.descriptor)
 
 
 def _wrong_scalars(inner: Loop, accumulator: int) -> Refusal | None:

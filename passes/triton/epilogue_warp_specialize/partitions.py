@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, plain
+from tilepass.passes.triton.epilogue_warp_specialize.description import DESCRIPTOR_MAKERS
 
 # Up to Triton 3.6 captures are operands of warp_specialize, then of its region of partitions.
 _CAPTURED_BY_PARTITIONS = (3, 7)
-
-# Pure to the program, yet no region may repeat them: they write a descriptor to global memory.
-_DESCRIPTORS = ("tt.make_tensor_descriptor", "ttng.reinterpret_tensor_descriptor")
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ def _block_around(operation: Operation, blocks: Sequence[ir.Block]) -> int | Non
 
 def is_repeatable(operation: Operation) -> bool:
     """Whether a region may compute what the operation computes for itself."""
-    if operation.name in _DESCRIPTORS or operation.name.startswith("ttg.local_alloc"):
+    if operation.name in DESCRIPTOR_MAKERS or operation.name.startswith("ttg.local_alloc"):
         return False
     return is_pure(operation) and not operation.regions and not _leaves_tensors(operation)
 

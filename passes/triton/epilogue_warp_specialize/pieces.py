@@ -19,6 +19,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     tensor_type,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     Cursor,
     Ring,
@@ -134,6 +135,9 @@ def pieces_of(
     boxes = boxes_of(source, windows[0])
     if isinstance(boxes, Refusal):
         return boxes
+    for descriptor in boxes:
+        if varying := varying_descriptor(nest.outer, nest.dot, descriptor):
+            return varying
     rows = rows_of(nest, source, window, warps)
     if isinstance(rows, Refusal):
         return rows

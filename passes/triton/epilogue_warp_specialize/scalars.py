@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of
@@ -26,13 +27,25 @@ def scalar_obstacle(
             continue
         if each == nest.inner.operation:
             return Refusal(nest.dot, f"{purpose}: computed from the accumulator")
-        if any(map(_touches_tensors, operations(each))):
-            return Refusal(each, f"{purpose}: computed from tensors ({each.name})")
-        effects = effects_of(each)
-        if effects & ~Effect.READ:
-            return Refusal(each, f"{purpose}: {each.name} is no pure computation")
-        if effects and (not each.operands or root_of(each.operands[0]) in {None, *written}):
-            return Refusal(each, f"{purpose}: {each.name} may read what the tile loop stores")
+        for inside in operations(each):
+            if reason := _not_to_repeat(inside, written):
+                return Refusal(inside, f"{purpose}: {reason}")
+    return None
+
+
+def _not_to_repeat(
+    operation: Operation, written: AbstractSet[tuple[str, int] | None]
+) -> str | None:
+    """Why an operation of one trip is not computed again at another time."""
+    name = operation.name
+    if touches_tensors(operation):
+        return f"computed from tensors ({name})"
+    # Its effects are those of the operations inside.
+    effects = Effect.NONE if name == "scf.if" else effects_of(operation)
+    if effects & ~Effect.READ:
+        return f"{name} is no pure computation"
+    if effects and (not operation.operands or root_of(operation.operands[0]) in {None, *written}):
+        return f"{name} may read what the tile loop stores"
     return None
 
 
@@ -42,6 +55,6 @@ def written_roots(nest: PersistentNest) -> set[tuple[str, int] | None]:
     return {root_of(each.operands[0]) for each in stores}
 
 
-def _touches_tensors(operation: Operation) -> bool:
+def touches_tensors(operation: Operation) -> bool:
     values = (*operation.operands, *operation.results)
     return any(isinstance(value.type, ir.RankedTensorType) for value in values)

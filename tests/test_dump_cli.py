@@ -112,6 +112,40 @@ def test_a_program_without_kernels_is_an_error(
     assert "-c print(1) compiled no kernel" in error
 
 
+@pytest.mark.parametrize("program", [False, True])
+def test_kernels_that_were_not_asked_for_are_named(
+    program: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also those of processes that a program starts; the folder can be used again."""
+    dump = tmp_path / "dump"
+    what = ["--", sys.executable, PROGRAM, "child"] if program else [small_file(tmp_path)]
+    options = ["--kernel", "mat.*l_2", "--target", "cuda:90", "--no-html", "-o", dump]
+    assert dump_ir(*options, *what) == 1
+    error = capfd.readouterr().err
+    assert "compiled no kernel whose name matches 'mat.*l_2', only small_matmul\n" in error
+    assert not list(dump.iterdir())
+    options[1] = "mat"
+    assert dump_ir(*options, *what) == 0
+    assert len(kernels_of(dump)) == 1
+
+
+def test_a_pipeline_alone_compiles_no_kernel_to_choose(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        dump_ir("a.ttir", "--only-pipeline", "--kernel", "a", "-o", tmp_path / "dump")
+    assert "--kernel chooses among compiled kernels" in capfd.readouterr().err
+
+
+def small_file(folder: Path) -> Path:
+    """The kernel of dump_kernels as the file that its compilation began with."""
+    _, report = finished_dump()
+    file = folder / "small.ttir"
+    ttir = next(step for step in report.steps if step.origin == "stage" and step.number > 0)
+    file.write_text((report.folder / str(ttir.file)).read_text())
+    return file
+
+
 def test_an_ir_file_goes_through_the_stages_after_its_own(tmp_path: Path, pass_file: Path) -> None:
     _, report = finished_dump()
     ttir = next(step for step in report.steps if step.origin == "stage" and step.number > 0)

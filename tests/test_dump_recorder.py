@@ -18,6 +18,7 @@ from tilepass.core.decisions import Decision
 from tilepass.core.pass_base import CompilerVersion, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import RecorderOptions, Said
+from tilepass.dump.left_out import take_left_out
 from tilepass.dump.recorder import PassRun, Recorder, is_finished
 from tilepass.dump.report import finish_dump, finish_kernel, mlir_changes
 from tilepass.dump.steps import read_compilation, read_steps
@@ -274,11 +275,13 @@ def test_a_record_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     assert read_steps(folder) == steps[:-1]
 
 
-def test_a_kernel_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
+def test_a_kernel_that_is_not_wanted_leaves_its_name(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     dump.mkdir()
     pass_file = tmp_path / "passes.py"
     pass_file.write_text(MARK_LOOPS)
     options = RecorderOptions(dump, kernels=re.compile("^other$"))
     compile_always(pass_file, Recorder(options, compiler="triton"))
+    assert take_left_out(dump) == ["small_matmul"]
     assert list(dump.iterdir()) == []
+    assert take_left_out(dump) == []

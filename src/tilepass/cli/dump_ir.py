@@ -29,7 +29,7 @@ where the pass changed it, PTX, SASS, figures.json, and index.html, which shows 
 CuTe DSL's own passes these are the ones up to strength-reduction, run on a copy; those behind it,
 and a few that only simplify, do not run alone.
 
-Exit status: that of the program if it fails; 1 for an error, where no kernel was compiled, or
+Exit status: that of the program if it fails; 1 for an error, where no kernel was dumped, or
 where a kernel's SASS or figures could not be had.
 
 examples:
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("give either a kernel or file, or a program after --")
     if command and options.only_pipeline:
         parser.error("--only-pipeline is for files")
+    if options.kernel and options.only_pipeline:
+        parser.error("--kernel chooses among compiled kernels: not with --only-pipeline")
     folder = _new_dump(Path(options.output))
     from tilepass.dump.kernel_files import RecorderOptions
 
@@ -82,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run no stage on the file, only -p, which may name Triton's passes")  # fmt: skip
     add("--only-changed", action="store_true", help="leave out the IR after passes without effect")
     add("--locations", action="store_true", help="keep source locations in the IR")
-    add("--kernel", metavar="REGEX", default="", help="of a program, the kernels to dump (all)")
+    add("--kernel", metavar="REGEX", default="", help="names of the kernels to dump (all)")
     add("--no-html", action="store_true", help="write no pages")
     return parser
 
@@ -142,10 +144,8 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
         # What was recorded before an error shows where it came from.
         _finish_after_error(recorder_options.folder, options.no_html)
         raise
-    reports = _finish(recorder_options.folder, options.no_html)
-    if not reports:
-        raise TilepassError(f"{options.what} compiled no kernel{_but_which(options.kernel)}")
-    _require_complete(reports)
+    reports, others = _finish(recorder_options.folder, options.no_html)
+    _require_kernels(options.what, reports, others, options.kernel)
     return 0
 
 
@@ -167,25 +167,25 @@ def _dump_program(
     environment |= {**VARIABLES, DUMP: encode(recorder_options)}
     status = run_program(command, environment)
     try:
-        reports = _finish(recorder_options.folder, options.no_html)
+        reports, others = _finish(recorder_options.folder, options.no_html)
     except DumpError as error:
         if not status:
             raise
         print(f"error: {error}", file=sys.stderr)
-        reports = []
+        reports, others = [], []
     if status:
         print(f"error: {command[0]} ended with exit status {status}", file=sys.stderr)
         return status
-    if not reports:
-        raise TilepassError(f"{' '.join(command)} compiled no kernel{_but_which(options.kernel)}")
-    _require_complete(reports)
+    _require_kernels(" ".join(command), reports, others, options.kernel)
     return 0
 
 
-def _finish(folder: Path, no_html: bool) -> list[KernelReport]:
-    """Complete the dump and say what is in it."""
+def _finish(folder: Path, no_html: bool) -> tuple[list[KernelReport], list[str]]:
+    """Complete the dump and say what is in it; returns also the names of kernels left out."""
+    from tilepass.dump.left_out import take_left_out
     from tilepass.dump.report import finish_dump
 
+    others = take_left_out(folder)
     reports = finish_dump(folder)
     for report in reports:
         print(report.summary())
@@ -194,7 +194,7 @@ def _finish(folder: Path, no_html: bool) -> list[KernelReport]:
         from tilepass.dump.html import write_pages
 
         print(f"page: {write_pages(folder, reports)}")
-    return reports
+    return reports, others
 
 
 def _finish_after_error(folder: Path, no_html: bool) -> None:
@@ -207,8 +207,16 @@ def _finish_after_error(folder: Path, no_html: bool) -> None:
         print(f"note: the dump could not be completed: {error}", file=sys.stderr)
 
 
-def _require_complete(reports: Sequence[KernelReport]) -> None:
-    """Raise TilepassError if a compilation lacks what it was to lead to."""
+def _require_kernels(
+    what: str, reports: Sequence[KernelReport], others: Sequence[str], pattern: str
+) -> None:
+    """Raise TilepassError where no kernel is dumped, or one lacks what it was to lead to."""
+    if not reports and others:
+        raise TilepassError(
+            f"{what} compiled no kernel whose name matches '{pattern}', only {', '.join(others)}"
+        )
+    if not reports:
+        raise TilepassError(f"{what} compiled no kernel")
     problems = [f"{report.name}: {report.problem}" for report in reports if report.problem]
     if problems:
         raise TilepassError(f"the dump is incomplete: {'; '.join(problems)}")
@@ -225,7 +233,3 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals:
         raise TilepassError(f"--config {text}: expected NAME=VALUE")
     return name, value
-
-
-def _but_which(pattern: str) -> str:
-    return f" whose name matches '{pattern}'" if pattern else ""

@@ -17,6 +17,7 @@ from typing import Protocol
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.dump.artifacts import BINARY_STAGES
 from tilepass.dump.kernel_files import KernelFiles, RecorderOptions, Said, slug
+from tilepass.dump.left_out import note_left_out
 from tilepass.dump.steps import (
     COMPILATION_FILE,
     CompilationRecord,
@@ -85,8 +86,13 @@ class Recorder:
     def begin(self, compilation: CompilationInfo, source: Callable[[], str]) -> None:
         """A compilation starts from the IR that `source` prints."""
         self._threads.kernel = None
-        wanted = not self._failed and self._options.kernels.search(compilation.kernel)
-        if not wanted or self._is_dumped(compilation):
+        if self._failed:
+            return
+        name, options = compilation.kernel, self._options
+        if not options.kernels.search(name):
+            self._guarded(lambda: note_left_out(options.folder, name))
+            return
+        if self._is_dumped(compilation):
             return
         self._guarded(lambda: self._begin(compilation, source()))
 

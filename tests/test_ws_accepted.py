@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.ws_core_support import Compiled, check_protocol, check_values, compile_source, shapes_of
-from tests.ws_descriptor_kernels import described
+from tests.ws_descriptor_kernels import described, using
 from tests.ws_scalar_kernels import loading
 from tilepass.core.errors import PassFailure
 from tilepass.ir import engine
@@ -52,11 +52,16 @@ def check(compiled: Compiled) -> None:
         (described(a="step", added="A"), SPLIT),
         (described(added="C"), SPLIT),
         (described(added="C"), STORE_WARP),
+        (using("bound"), PING_PONG),
+        (using("step"), STORE_WARP),
+        (using("carried"), SPLIT),
+        (using("values"), SPLIT),
     ],
 )
 def test_descriptors_that_are_the_same_for_all_tiles(source: Any, scheme: str) -> None:
     """They are made in front of the tile loop: the C descriptor as torch inductor writes it, those
-    of the main loop, of a residual tile, of a tile that is read and overwritten."""
+    of the main loop, of a residual tile, of a tile that is read and overwritten, and those whose
+    operands the loop uses otherwise too."""
     compiled = compile_source(source, scheme)
     check(compiled)
     makers = [each for each in operations(compiled.after) if each.name in DESCRIPTOR_MAKERS]

@@ -87,6 +87,41 @@ def matmul(
             c_desc.store([row, column], c)
 
 
+@triton.jit
+def entangled(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, USE: tl.constexpr):
+    """C = A B^T, but the tile loop has another USE for what its descriptors are computed from: the
+    "bound" of K, columns of each "step", a "carried" value, "values" of C; and rows under an if."""
+    tiles_n = tl.cdiv(N, BLOCK)
+    last, stored = 0, tl.program_id(0) - tl.num_programs(0)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK) * tiles_n, tl.num_programs(0)):
+        size = M * 3 + N
+        a_desc = _described(a_ptr, min(M, size), K, BLOCK, BLOCK)
+        row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        if tile > 1:
+            row += (size > N).to(tl.int32)
+        bound = min(K, size) if USE == "bound" else K
+        accumulator, moved = tl.zeros((BLOCK, BLOCK), dtype=tl.float32), 0
+        for k in range(0, bound, BLOCK):
+            more = size + N
+            b = _described(b_ptr, min(N, more), K, BLOCK, BLOCK).load([column + moved, k])
+            accumulator = tl.dot(a_desc.load([row, k]), b.T, accumulator)
+            if USE == "step":
+                moved = min(more, 1)
+        if USE == "carried":
+            stored += tl.num_programs(0) + last - min(size, last)
+            last = size
+            row, column = stored // tiles_n * BLOCK, stored % tiles_n * BLOCK
+        if USE == "values":
+            accumulator += size
+        c_desc = _described(c_ptr, min(M, size), N, BLOCK, BLOCK)
+        c_desc.store([row, column], accumulator.to(tl.float16))
+
+
 def described(a: str = "front", b: str = "front", c: str = "tile", added: str = "") -> Any:
     """The kernel for 64x64 tiles."""
     return source(matmul, A=a, B=b, C=c, ADDED=added)
+
+
+def using(use: str) -> Any:
+    """The entangled kernel for 64x64 tiles."""
+    return source(entangled, USE=use)

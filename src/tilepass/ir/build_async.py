@@ -6,6 +6,7 @@ They spell operations for the Triton that is to read them (3.6 to 3.9).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import cast
 
@@ -46,11 +47,13 @@ class AsyncBuilder(Builder):
         self.triton_version = triton_version
         self._types: dict[object, ir.Type] = {}
         self._slot_types: dict[ir.Type, ir.Type] = {}
+        self._constants: dict[tuple[int, ir.Type], ir.Value] = {}
+        self._front = ir.InsertionPoint.at_block_begin(place.block)
 
     def at(self, place: ir.InsertionPoint) -> AsyncBuilder:
         """The same at another place."""
-        other = AsyncBuilder(place, self.location, self.triton_version)
-        other._types, other._slot_types = self._types, self._slot_types
+        other = copy(self)
+        other.place = place
         return other
 
     def inside(self, block: ir.Block) -> AsyncBuilder:
@@ -66,6 +69,14 @@ class AsyncBuilder(Builder):
         if view not in self._types:
             self._types[view] = super().type(view)
         return self._types[view]
+
+    def constant(self, value: int | bool, type_: ir.Type | str = "i32") -> ir.Value:
+        """As of Builder; each is made once, at the start of the block of the first builder."""
+        key = int(value), self.type(type_) if isinstance(type_, str) else type_
+        if key not in self._constants:
+            front = Builder(self._front, self.location)
+            self._constants[key] = front.constant(*key)
+        return self._constants[key]
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array."""

@@ -70,20 +70,21 @@ def _isolate(
     """Repeat or capture what the blocks use from the block that `around` is in; returns the
     captured values."""
     captures: list[ir.Value] = []
+    numbers = {around.block: None, **{block: number for number, block in enumerate(blocks)}}
     before = [view.operation for view in around.block]
     # Backwards: a copy uses what stands before its source.
     for source in reversed(before[: before.index(around)]):
         for result in map(plain, source.results):
-            users = _users_by_block(result, blocks)
+            users = _users_by_block(result, numbers)
             if users and is_repeatable(source):
                 _repeat(source, result, users, blocks, builder)
             elif users:
                 captures.append(result)
     arguments = [plain(each) for each in around.block.arguments]
-    used = [each for each in arguments if _users_by_block(each, blocks)]
+    used = [each for each in arguments if _users_by_block(each, numbers)]
     captured = [*used, *reversed(captures)]
     for value in captured:
-        users = _users_by_block(value, blocks)
+        users = _users_by_block(value, numbers)
         for number, block in enumerate(blocks):
             argument = block.add_argument(value.type, builder.location)
             for user in users.get(number, []):
@@ -106,26 +107,24 @@ def _repeat(
             user.replace_uses_of_with(result, copy.results[index])
 
 
-def _users_by_block(value: ir.Value, blocks: Sequence[ir.Block]) -> dict[int, list[Operation]]:
+def _users_by_block(
+    value: ir.Value, numbers: dict[ir.Block, int | None]
+) -> dict[int, list[Operation]]:
     """The operations at any depth that use a value, by the number of the block that they are in."""
     found: dict[int, list[Operation]] = {}
     for use in list(value.uses):
         user = use.owner.operation
-        number = _block_around(user, blocks)
+        number = _number_around(user.block, numbers)
         if number is not None:
             found.setdefault(number, []).append(user)
     return found
 
 
-def _block_around(operation: Operation, blocks: Sequence[ir.Block]) -> int | None:
-    current = operation
-    while current.name != "tt.func" and current.parent is not None:
-        block = current.block
-        for number, each in enumerate(blocks):
-            if block == each:
-                return number
-        current = current.parent.operation
-    return None
+def _number_around(block: ir.Block, numbers: dict[ir.Block, int | None]) -> int | None:
+    """The number of the nearest block around one that is in `numbers`, where it is kept."""
+    if block not in numbers:
+        numbers[block] = _number_around(block.owner.operation.block, numbers)
+    return numbers[block]
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -6,8 +6,7 @@ They spell operations for the Triton that is to read them (3.6 to 3.9).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tilepass.ir.build import Builder
@@ -37,24 +36,37 @@ def buffer_of(block: TensorType, slots: int | None = None) -> MemDescType:
     return MemDescType(shape, block.element, block.encoding, mutable=True)
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What builders of one block and of what is inside it make once: types and attributes by text
+    or view, types of slots by those of their arrays, constants by value and type at its start."""
+
+    front: Builder
+    types: dict[object, ir.Type] = field(default_factory=dict[object, ir.Type])
+    slot_types: dict[ir.Type, ir.Type] = field(default_factory=dict[ir.Type, ir.Type])
+    attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
+    constants: dict[tuple[int, ir.Type], ir.Value] = field(
+        default_factory=dict[tuple[int, ir.Type], ir.Value]
+    )
+
+
 class AsyncBuilder(Builder):
     """A builder that knows for which Triton it builds."""
 
     def __init__(
-        self, place: ir.InsertionPoint, location: ir.Location, triton_version: tuple[int, ...]
+        self,
+        place: ir.InsertionPoint,
+        location: ir.Location,
+        triton_version: tuple[int, ...],
+        made: _Made | None = None,
     ) -> None:
         super().__init__(place, location)
         self.triton_version = triton_version
-        self._types: dict[object, ir.Type] = {}
-        self._slot_types: dict[ir.Type, ir.Type] = {}
-        self._constants: dict[tuple[int, ir.Type], ir.Value] = {}
-        self._front = ir.InsertionPoint.at_block_begin(place.block)
+        self._made = made or _Made(Builder(ir.InsertionPoint.at_block_begin(place.block), location))
 
     def at(self, place: ir.InsertionPoint) -> AsyncBuilder:
         """The same at another place."""
-        other = copy(self)
-        other.place = place
-        return other
+        return AsyncBuilder(place, self.location, self.triton_version, self._made)
 
     def inside(self, block: ir.Block) -> AsyncBuilder:
         """The same at the end of a block that has no terminator yet."""
@@ -66,25 +78,34 @@ class AsyncBuilder(Builder):
 
     def type(self, view: object) -> ir.Type:
         """As of Builder; each is parsed once."""
-        if view not in self._types:
-            self._types[view] = super().type(view)
-        return self._types[view]
+        types = self._made.types
+        if view not in types:
+            types[view] = super().type(view)
+        return types[view]
+
+    def attribute(self, text: str) -> ir.Attribute:
+        """As of Builder; each is parsed once."""
+        attributes = self._made.attributes
+        if text not in attributes:
+            attributes[text] = super().attribute(text)
+        return attributes[text]
 
     def constant(self, value: int | bool, type_: ir.Type | str = "i32") -> ir.Value:
         """As of Builder; each is made once, at the start of the block of the first builder."""
+        constants = self._made.constants
         key = int(value), self.type(type_) if isinstance(type_, str) else type_
-        if key not in self._constants:
-            front = Builder(self._front, self.location)
-            self._constants[key] = front.constant(*key)
-        return self._constants[key]
+        if key not in constants:
+            constants[key] = self._made.front.constant(*key)
+        return constants[key]
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array."""
         array = plain(array)
-        if array.type not in self._slot_types:
+        types, type_ = self._made.slot_types, array.type
+        if type_ not in types:
             kind = memdesc_of(array)
-            self._slot_types[array.type] = self.type(replace(kind, shape=kind.shape[1:]))
-        return self._value("ttg.memdesc_index", (array, index), self._slot_types[array.type])
+            types[type_] = self.type(replace(kind, shape=kind.shape[1:]))
+        return self._value("ttg.memdesc_index", (array, index), types[type_])
 
     def subslice(self, buffer: ir.Value, dimension: int, first: int, count: int) -> ir.Value:
         """`ttg.memdesc_subslice` of a buffer along one dimension."""

@@ -48,7 +48,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.share_plans import (
     SharePlan,
     share_bytes,
     share_plans,
-    share_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.shares import build_shares
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
@@ -89,8 +88,7 @@ def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Pl
     if options.epilogue_subtile not in ("auto", 1) or options.late_subtiles not in ("auto", 0):
         whole = []
     windows = [Window.whole(nest.tile[:2])]
-    registers = share_registers(nest, nest.num_warps, len(windows), limits)
-    pieces = share_plans("cooperative", nest, options, windows, nest.num_warps, registers)
+    pieces = share_plans("cooperative", nest, options, windows, nest.num_warps, limits)
     cut = [plan for plan in pieces if plan.epilogue_subtile > 1]
     yield from sorted([*whole, *cut], key=lambda plan: -plan.stages)
 

@@ -35,7 +35,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.share_plans import (
     parts_obstacle,
     share_bytes,
     share_plans,
-    share_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import WGMMA_WARPS, Window
 from tilepass.passes.triton.epilogue_warp_specialize.turns import GROUPS, wrong_steps
@@ -62,8 +61,7 @@ def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Pl
     windows = _windows(nest)
     if parts_obstacle(nest, windows, WGMMA_WARPS, limits) is None:
         own = replace(options, late_subtiles=0, alternate_epilogues="false")
-        registers = share_registers(nest, WGMMA_WARPS, GROUPS, limits)
-        yield from share_plans(NAME, nest, own, windows, WGMMA_WARPS, registers)
+        yield from share_plans(NAME, nest, own, windows, WGMMA_WARPS, limits)
     elif options.c_buffers in ("auto", 1) and options.epilogue_subtile in ("auto", 1):
         for stages in stage_counts(options):
             yield Plan(NAME, stages, 1)

@@ -53,13 +53,14 @@ def share_plans(
     options: Options,
     windows: Sequence[Window],
     warps: int,
-    registers: int,
+    limits: Limits,
 ) -> Iterator[Plan]:
-    """The plans that the options allow for consumers of these windows, each with so many warps and
-    registers a thread; best first."""
+    """The plans that the options allow for consumers of these windows, each with so many warps;
+    best first. Of those that differ in their stages alone only the best that fits is among them."""
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return iter(())
+    registers = share_registers(nest, warps, len(windows), limits)
     found: list[SharePlan] = []
     for subtiles in SUBTILES:
         if options.epilogue_subtile not in ("auto", subtiles):
@@ -70,9 +71,9 @@ def share_plans(
         found += [
             SharePlan(name, stages, buffers, subtiles, late, turns, place, parts)
             for buffers, place in _buffer_counts(options, parts[0], subtiles)
+            for stages in [_most_stages(options, nest, _own_bytes(parts, buffers, place), limits)]
             for late in late_counts(options, nest, parts[0], registers)
             for turns in turn_choices(options, parts, late)
-            for stages in stage_counts(options)
         ]
     return iter(sorted(found, key=_rank))
 
@@ -106,14 +107,26 @@ def _buffer_counts(options: Options, part: Part, subtiles: Subtiles) -> Sequence
     return [*apart, *(each for each in in_place if each[0] == options.c_buffers)]
 
 
+def _most_stages(options: Options, nest: PersistentNest, own_bytes: int, limits: Limits) -> int:
+    """The most slots for the dot's operands that fit beside what the consumers have of their own,
+    by `_rank` the best; the fewest where none do."""
+    counts = stage_counts(options)
+    room = limits.shared_bytes - own_bytes
+    fitting = (each for each in counts if ring_bytes([nest.stage_bytes], each) <= room)
+    return next(fitting, counts[-1])
+
+
 def share_bytes(nest: PersistentNest, plan: SharePlan) -> int:
     """Shared memory that a plan takes, in bytes."""
-    own = [
-        part.pieces.buffer_bytes(plan.c_buffers, plan.in_place) + part.pieces.scratch_bytes
-        for part in plan.parts
-    ]
-    turns = len(plan.parts) * BARRIER_BYTES
-    return ring_bytes([nest.stage_bytes], plan.stages) + sum(own) + turns + OVERHEAD_BYTES
+    own = _own_bytes(plan.parts, plan.c_buffers, plan.in_place)
+    return ring_bytes([nest.stage_bytes], plan.stages) + own
+
+
+def _own_bytes(parts: Sequence[Part], buffers: int, in_place: bool) -> int:
+    """What consumers with so many buffers take beside the ring of the dot's operands."""
+    pieces = [part.pieces for part in parts]
+    own = sum(each.buffer_bytes(buffers, in_place) + each.scratch_bytes for each in pieces)
+    return own + len(parts) * BARRIER_BYTES + OVERHEAD_BYTES
 
 
 def parts_obstacle(

@@ -33,7 +33,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.share_plans import (
     parts_obstacle,
     share_bytes,
     share_plans,
-    share_registers,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.shares import build_shares
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
@@ -61,8 +60,7 @@ def split_plans(nest: PersistentNest, options: Options, limits: Limits) -> Itera
     """The plans that the options allow."""
     windows = _windows(nest)
     assert not isinstance(windows, Refusal)
-    registers = share_registers(nest, WGMMA_WARPS, CONSUMERS, limits)
-    return share_plans(NAME, nest, options, windows, WGMMA_WARPS, registers)
+    return share_plans(NAME, nest, options, windows, WGMMA_WARPS, limits)
 
 
 def split_shared_bytes(nest: PersistentNest, plan: Plan) -> int:

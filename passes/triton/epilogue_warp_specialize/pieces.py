@@ -40,6 +40,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
     TileClone,
     layouts_for,
     shifted,
+    unread,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
@@ -75,6 +76,13 @@ class Pieces:
         """Whether the dot's result is stored as it is, but for its type."""
         names = {each.operation.name for each in self.source.needed}
         return names <= _CONVERSIONS
+
+    @cached_property
+    def cloned(self) -> list[Needed]:
+        """What is computed for each piece."""
+        staged = {store.operation: store.value for store in self.nest.tma_stores}
+        others = self.rows.computed | unread(self.source, staged)
+        return [each for each in self.source.needed if each not in others]
 
     @cached_property
     def load_blocks(self) -> list[TensorType]:
@@ -191,7 +199,7 @@ class PieceRun:
         tile: Tile,
         is_real: ir.Value | None = None,
     ) -> None:
-        self._nest, self._source, self._buffers = pieces.nest, pieces.source, buffers
+        self._pieces, self._nest, self._buffers = pieces, pieces.nest, buffers
         self._builder, self._rows, self._is_real = tile.builder, pieces.rows, is_real
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
@@ -204,7 +212,7 @@ class PieceRun:
 
     def load_rows(self) -> None:
         """Before the tile's first dot: load rows and columns, a register or two of them."""
-        self._row_values = self._rows.load(self._source, self._scalars, self._builder)
+        self._row_values = self._rows.load(self._pieces.source, self._scalars, self._builder)
 
     def keep_rows(self, builder: AsyncBuilder) -> None:
         """Behind the tile's first dot: put the rows where the pieces read them."""
@@ -238,9 +246,7 @@ class PieceRun:
         return self._staged, self._loaded
 
     def _piece(self, part: TileClone) -> None:
-        for needed in self._source.needed:
-            if needed in self._rows.computed:
-                continue
+        for needed in self._pieces.cloned:
             if needed in self._rows.loads:
                 part.bind(needed, [self._row(needed, part)])
             elif needed.operation in self._loads:
@@ -262,7 +268,7 @@ class PieceRun:
         builder, index = self._builder, self._loads.index(needed.operation)
         ring, cursor = self._buffers.rings[index], self._loaded[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
-        kind = part.type_of(_read_as(needed.operation), needed.axes, builder)
+        kind = part.type_of(_read_as(needed.operation), needed.axes)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
         if self._buffers.in_place:
             self._staged = cursor.slot

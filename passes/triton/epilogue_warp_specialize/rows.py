@@ -94,7 +94,7 @@ class Rows:
         first = part.window.offset[axis] - self.window.offset[axis]
         if part.window.size[axis] != self.window.size[axis]:
             buffer = builder.subslice(buffer, 0, first, part.window.size[axis])
-        kind = part.type_of(needed.operation.results[0], needed.axes, builder)
+        kind = part.type_of(needed.operation.results[0], needed.axes)
         return builder.local_load(buffer, kind)
 
     def _type(self, needed: Needed) -> TensorType:

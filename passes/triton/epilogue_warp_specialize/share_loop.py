@@ -66,18 +66,18 @@ def build_share(
     branch, then, otherwise = builder.if_(runs, [value.type for value in initial])
     inside = builder.inside(then)
     first = _dot(nest, ring, cursor, share, share.initial, inside, tile.clones)
-    share.behind_first_dot(inside)
+    begun = _built(share.behind_first_dot, inside)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
-    begun = [first, cursor.slot, *start.values]
+    state = [first, cursor.slot, *start.values]
     attributes = {**comparison_of(inner), **_NOT_PIPELINED}
     guarded, around = None, inside
     if nest.pointer_stores:
         goes_on = inside.compare(less_than(inner), second, upper)
-        guarded, more, no_more = inside.if_(goes_on, [value.type for value in begun])
-        inside.inside(no_more).yield_(begun)
+        guarded, more, no_more = inside.if_(goes_on, [value.type for value in state])
+        inside.inside(no_more).yield_(state)
         around = inside.inside(more)
-    loop = around.loop(second, upper, step, begun, attributes)
+    loop = around.loop(second, upper, step, state, attributes)
     if guarded is not None:
         around.yield_([plain(result) for result in loop.operation.results])
     _, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
@@ -91,12 +91,21 @@ def build_share(
     (accumulator,) = inside.dot_wait([accumulator], pendings=0)
     inside.arrive_barrier(inside.slot(ring.empty, last))
     inside.yield_([accumulator, *after])
-    inside = builder.inside(otherwise)
-    share.behind_first_dot(inside)
+    inside, copies = builder.inside(otherwise), Clones()
+    for each in begun:
+        copies.copy(each, inside)
     share.behind_last_dot(inside)
     inside.yield_(initial)
     accumulator, *values = (plain(result) for result in branch.results)
     return accumulator, Cursor(*values)
+
+
+def _built(build: BehindDot, builder: AsyncBuilder) -> list[Operation]:
+    """What is built at the end of a block."""
+    block = builder.place.block
+    before = len(block.operations)
+    build(builder)
+    return [view.operation for view in block][before:]
 
 
 def _dot(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tilepass.ir.build import Builder, set_attribute
 from tilepass.ir.engine import Operation, ir, plain
@@ -48,7 +47,6 @@ class TileClone:
         self._layouts = layouts
         self._scalars = scalars
         self._values: dict[tuple[ir.Value, Axes], ir.Value] = {}
-        self._types: dict[tuple[ir.Type, Axes], ir.Type] = {}
 
     def set_accumulator(self, value: ir.Value) -> None:
         """The window's part of the dot's result, in the layout that `layouts` gives it."""
@@ -65,14 +63,9 @@ class TileClone:
         for old, new in zip(needed.operation.results, results, strict=True):
             self._values[plain(old), needed.axes] = plain(new)
 
-    def type_of(self, value: ir.Value, axes: Axes, builder: Builder) -> ir.Type:
+    def type_of(self, value: ir.Value, axes: Axes) -> ir.Type:
         """The type of a value's part."""
-        key = value.type, axes
-        if key not in self._types:
-            view = parse_type(value.type)
-            assert isinstance(view, TensorType)
-            self._types[key] = builder.type(self._layouts.type(view, axes))
-        return self._types[key]
+        return self._layouts.part(value.type, axes)
 
     def clone(self, needed: Needed, builder: Builder) -> None:
         """Clone an operation for the window.
@@ -84,7 +77,7 @@ class TileClone:
         if operation.name == CONVERT and is_spread(operation.operands[0]):
             self.bind(needed, [self._spread(needed, builder)])
             return
-        types = [self.type_of(each, needed.axes, builder) for each in operation.results]
+        types = [self.type_of(each, needed.axes) for each in operation.results]
         copy = operation.clone(builder.place).operation
         for result, type_ in zip(copy.results, types, strict=True):
             result.set_type(type_)
@@ -122,9 +115,7 @@ class TileClone:
         assert operation is not None
         if operation.name == CONVERT:
             return self._in_layout(operation.operands[0], axes, encoding, builder)
-        view = parse_type(value.type)
-        assert isinstance(view, TensorType)
-        type_ = builder.type(replace(self._layouts.type(view, axes), encoding=encoding))
+        type_ = self._layouts.part(value.type, axes, encoding)
         if not is_spread(value):
             return builder.convert_layout(self.value(value, axes), type_)
         if operation.name == "tt.expand_dims":
@@ -157,6 +148,47 @@ class TileClone:
         first = ir.IntegerAttr(copy.attributes["start"]).value + self.window.offset[axis]
         set_attribute(copy, "start", f"{first} : i32")
         set_attribute(copy, "end", f"{first + self.window.size[axis]} : i32")
+
+
+def unread(source: TileSlice, staged: Mapping[Operation, ir.Value]) -> frozenset[Needed]:
+    """What no clone reads, because conversions of what is spread are computed anew.
+
+    `staged` is what the TMA stores bring to their buffers.
+    """
+    found: list[Needed] = []
+    used: set[tuple[ir.Value, Axes]] = set()
+    for each in reversed(source.needed):
+        results = [(plain(result), each.axes) for result in each.operation.results]
+        if results and used.isdisjoint(results):
+            found.append(each)
+        elif each.operation in staged:
+            used.add((plain(staged[each.operation]), each.axes))
+        else:
+            used.update(_read_by(each))
+    return frozenset(found)
+
+
+def _read_by(needed: Needed) -> Iterator[tuple[ir.Value, Axes]]:
+    """The values that a clone reads, with their axes."""
+    operands = needed.operation.operands
+    if needed.operation.name == CONVERT and is_spread(operands[0]):
+        yield from _spread_from(operands[0], needed.axes)
+    else:
+        yield from zip(map(plain, operands), needed.operand_axes, strict=True)
+
+
+def _spread_from(value: ir.Value, axes: Axes) -> Iterator[tuple[ir.Value, Axes]]:
+    """The tensors that a spread value is computed from in another layout: those that are not spread
+    themselves."""
+    if not is_spread(value):
+        yield plain(value), axes
+        return
+    operation = defining_operation(value)
+    assert operation is not None
+    operand_axes = Needed(operation, axes).operand_axes
+    for operand, each in zip(operation.operands, operand_axes, strict=True):
+        if isinstance(operand.type, ir.RankedTensorType):
+            yield from _spread_from(operand, each)
 
 
 def shifted(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from tilepass.ir.engine import ir
 from tilepass.ir.layouts import (
     Blocked,
     DotOperand,
@@ -21,6 +22,7 @@ from tilepass.ir.layouts import (
     Slice,
     TensorDescType,
     TensorType,
+    parse_type,
 )
 
 Axes = tuple[int | None, ...]
@@ -92,6 +94,7 @@ class Layouts:
         self._before: dict[Encoding, list[int]] = {}
         self._after: dict[Encoding, list[int]] = {}
         self._fitted: dict[Encoding, Encoding] = {}
+        self._parts: dict[tuple[ir.Type, Axes, Encoding | None], ir.Type] = {}
         for type_, axes in types:
             if type_.encoding is not None:
                 self._note(type_.encoding, list(type_.shape), self._before)
@@ -101,6 +104,18 @@ class Layouts:
         """A tensor's type in the window. Raises LayoutError."""
         encoding = None if type_.encoding is None else self.encoding(type_.encoding)
         return TensorType(self._window.shape(type_.shape, axes), type_.element, encoding)
+
+    def part(self, type_: ir.Type, axes: Axes, encoding: Encoding | None = None) -> ir.Type:
+        """The same of a tensor's MLIR type, with the given encoding if there is one; each is parsed
+        once, for all pieces. Raises LayoutError."""
+        key = type_, axes, encoding
+        if key not in self._parts:
+            view = parse_type(type_)
+            assert isinstance(view, TensorType)
+            part = self.type(view, axes)
+            part = part if encoding is None else replace(part, encoding=encoding)
+            self._parts[key] = ir.Type.parse(str(part), type_.context)
+        return self._parts[key]
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """An encoding's counterpart. Raises LayoutError."""

@@ -8,7 +8,7 @@ from tilepass.ir import engine
 from tilepass.ir.build import Builder
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.loops import defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, once
 
 
 class Clones:
@@ -48,6 +48,11 @@ def tile_slice(nest: PersistentNest, roots: Sequence[ir.Value]) -> set[Operation
 
     What the tile loop carries into its next trip is included: every partition carries it.
     """
+    return {*_sliced(nest, tuple(map(plain, roots)))}
+
+
+@once
+def _sliced(nest: PersistentNest, roots: tuple[ir.Value, ...]) -> set[Operation]:
     values = [*roots, *nest.outer.terminator.operands]
     waiting = [defining_operation(value) for value in values]
     found: set[Operation] = set()

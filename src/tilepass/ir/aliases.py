@@ -54,7 +54,10 @@ class Aliases:
         parts, names = iter(printed), dict(self._new_names)
 
         def name(body: re.Match[str]) -> str:
-            return names.setdefault(body[0], f"#{_NEW}{len(names)}")
+            text = body[0]
+            if text not in names:
+                names[text] = f"#{_NEW}{len(names)}"
+            return names[text]
 
         first = next(parts, "")
         begun = first if _strings_hold_attributes(first) else _INNERMOST.sub(name, first)

@@ -13,7 +13,7 @@ def users(value: ir.Value) -> list[Operation]:
 
 def nested(operation: Operation) -> list[Operation]:
     """The operations in the regions of an operation, at any depth, itself left out."""
-    return [each for each in engine.operations(operation) if each != operation]
+    return engine.operations(operation)[1:]
 
 
 def ancestor_in(block: ir.Block, operation: Operation) -> Operation | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, cast
 
 from tilepass.core.errors import ParseError
@@ -58,8 +58,12 @@ class Encoding:
         }
         return known | dict(self.extra)
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         return f"#{self.mnemonic}{self.opening}{print_parameters(self.parameters)}{self.closing}"
+
+    def __str__(self) -> str:
+        return self._text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,8 +50,9 @@ class LateState:
         """Before the first tile: zeros, of a tile that scalars can be computed for."""
         if count == 0:
             return cls()
-        types = [builder.type(each) for each in pieces.accumulator_types[-count:]]
-        return cls(tuple(map(builder.zeros, types)), nest.outer.lower_bound)
+        type_ = builder.type(pieces.accumulator_type)
+        columns = tuple(builder.zeros(type_) for _ in range(count))
+        return cls(columns, nest.outer.lower_bound)
 
     @classmethod
     def split(cls, state: Sequence[ir.Value], count: int) -> tuple[list[ir.Value], LateState]:

@@ -13,6 +13,9 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import DESCRIPT
 # Up to Triton 3.6 captures are operands of warp_specialize, then of its region of partitions.
 _CAPTURED_BY_PARTITIONS = (3, 7)
 
+_Users = Mapping[int, list[Operation]]
+"""The operations at any depth that use a value, by the number of the block that they are in."""
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -69,7 +72,7 @@ def _isolate(
 ) -> list[ir.Value]:
     """Repeat or capture what the blocks use from the block that `around` is in; returns the
     captured values."""
-    captures: list[ir.Value] = []
+    captures: list[tuple[ir.Value, _Users]] = []
     numbers = {around.block: None, **{block: number for number, block in enumerate(blocks)}}
     before = [view.operation for view in around.block]
     # Backwards: a copy uses what stands before its source.
@@ -79,23 +82,22 @@ def _isolate(
             if users and is_repeatable(source):
                 _repeat(source, result, users, blocks, builder)
             elif users:
-                captures.append(result)
-    arguments = [plain(each) for each in around.block.arguments]
-    used = [each for each in arguments if _users_by_block(each, numbers)]
+                captures.append((result, users))
+    arguments = map(plain, around.block.arguments)
+    used = [(each, users) for each in arguments if (users := _users_by_block(each, numbers))]
     captured = [*used, *reversed(captures)]
-    for value in captured:
-        users = _users_by_block(value, numbers)
+    for value, users in captured:
         for number, block in enumerate(blocks):
             argument = block.add_argument(value.type, builder.location)
             for user in users.get(number, []):
                 user.replace_uses_of_with(value, argument)
-    return captured
+    return [value for value, _ in captured]
 
 
 def _repeat(
     source: Operation,
     result: ir.Value,
-    users: Mapping[int, list[Operation]],
+    users: _Users,
     blocks: Sequence[ir.Block],
     builder: AsyncBuilder,
 ) -> None:
@@ -107,10 +109,7 @@ def _repeat(
             user.replace_uses_of_with(result, copy.results[index])
 
 
-def _users_by_block(
-    value: ir.Value, numbers: dict[ir.Block, int | None]
-) -> dict[int, list[Operation]]:
-    """The operations at any depth that use a value, by the number of the block that they are in."""
+def _users_by_block(value: ir.Value, numbers: dict[ir.Block, int | None]) -> _Users:
     found: dict[int, list[Operation]] = {}
     for use in list(value.uses):
         user = use.owner.operation

@@ -61,15 +61,14 @@ class Pieces:
     nest: PersistentNest
     source: TileSlice
     windows: tuple[Window, ...]
-    layouts: tuple[Layouts, ...]
+    layouts: Layouts
     boxes: Boxes
     rows: Rows
 
     @cached_property
-    def accumulator_types(self) -> list[TensorType]:
-        """Each piece of the dot's result."""
-        whole = tensor_type(self.source.accumulator)
-        return [layouts.type(whole, ACCUMULATOR) for layouts in self.layouts]
+    def accumulator_type(self) -> TensorType:
+        """A piece of the dot's result."""
+        return self.layouts.type(tensor_type(self.source.accumulator), ACCUMULATOR)
 
     @cached_property
     def only_converts(self) -> bool:
@@ -120,7 +119,7 @@ class Pieces:
         operation = needed.operation
         if operation.name != CONVERT or _is_read_so(operation, self.nest):
             return 0
-        type_ = self.layouts[0].type(tensor_type(operation.results[0]), needed.axes)
+        type_ = self.layouts.type(tensor_type(operation.results[0]), needed.axes)
         if is_spread(operation.operands[0]):
             # A row or a column.
             type_ = replace(type_, shape=(max(type_.shape),))
@@ -134,13 +133,10 @@ def pieces_of(
     if window.size[_COLUMNS] % count:
         return Refusal(nest.dot, f"{window.size[_COLUMNS]} columns in {count} pieces")
     windows = window.split(_COLUMNS, count)
-    layouts: list[Layouts] = []
-    for each in windows:
-        found = layouts_for(nest, source, each, warps)
-        if isinstance(found, Refusal):
-            return found
-        layouts.append(found)
-    boxes = boxes_of(source, windows[0])
+    layouts = layouts_for(nest, source, windows[0], warps)
+    if isinstance(layouts, Refusal):
+        return layouts
+    boxes = boxes_of(nest, source, windows[0].size)
     if isinstance(boxes, Refusal):
         return boxes
     for descriptor in boxes:
@@ -149,7 +145,7 @@ def pieces_of(
     rows = rows_of(nest, source, window, warps)
     if isinstance(rows, Refusal):
         return rows
-    return Pieces(nest, source, windows, tuple(layouts), boxes, rows)
+    return Pieces(nest, source, windows, layouts, boxes, rows)
 
 
 @dataclass(frozen=True)
@@ -204,8 +200,8 @@ class PieceRun:
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
         self._parts = [
-            TileClone(pieces.source, window, layouts, tile.clones.__getitem__)
-            for window, layouts in zip(pieces.windows, pieces.layouts, strict=True)
+            TileClone(pieces.source, window, pieces.layouts, tile.clones.__getitem__)
+            for window in pieces.windows
         ]
         self._row_values: list[ir.Value] = []
         self._scalars = tile.clones.__getitem__

@@ -124,9 +124,10 @@ def share_bytes(nest: PersistentNest, plan: SharePlan) -> int:
 
 def _own_bytes(parts: Sequence[Part], buffers: int, in_place: bool) -> int:
     """What consumers with so many buffers take beside the ring of the dot's operands."""
-    pieces = [part.pieces for part in parts]
-    own = sum(each.buffer_bytes(buffers, in_place) + each.scratch_bytes for each in pieces)
-    return own + len(parts) * BARRIER_BYTES + OVERHEAD_BYTES
+    # Their windows are of one size.
+    pieces = parts[0].pieces
+    own = pieces.buffer_bytes(buffers, in_place) + pieces.scratch_bytes + BARRIER_BYTES
+    return len(parts) * own + OVERHEAD_BYTES
 
 
 def parts_obstacle(

@@ -13,7 +13,12 @@ from tilepass.ir.build import set_attribute
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import TensorDescType, parse_type
 from tilepass.ir.loops import defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal, element_bits
+from tilepass.passes.triton.epilogue_warp_specialize.description import (
+    PersistentNest,
+    Refusal,
+    element_bits,
+    once,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import TileSlice
 from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
     LayoutError,
@@ -28,8 +33,11 @@ Boxes = Mapping[ir.Value, TensorDescType]
 _ROW_BYTES = 16
 
 
-def boxes_of(source: TileSlice, window: Window) -> Boxes | Refusal:
+@once
+def boxes_of(nest: PersistentNest, source: TileSlice, size: tuple[int, int]) -> Boxes | Refusal:
     """The types with which the epilogue's descriptors move one window, or why they cannot."""
+    del nest
+    window = Window.whole(size)
     found: dict[ir.Value, TensorDescType] = {}
     for needed in source.needed:
         if needed.operation.name not in ("tt.descriptor_load", "tt.descriptor_store"):

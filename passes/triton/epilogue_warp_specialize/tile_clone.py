@@ -218,9 +218,10 @@ def _layouts_of_size(
     nest: PersistentNest, source: TileSlice, size: tuple[int, int], warps: int
 ) -> Layouts | Refusal:
     layouts = Layouts(source.types, Window.whole(size), warps)
-    for type_, axes in source.types:
-        try:
-            layouts.type(type_, axes)
-        except LayoutError as error:
-            return Refusal(nest.dot, str(error))
+    try:
+        for type_, _ in source.types:
+            if type_.encoding is not None:
+                layouts.encoding(type_.encoding)
+    except LayoutError as error:
+        return Refusal(nest.dot, str(error))
     return layouts

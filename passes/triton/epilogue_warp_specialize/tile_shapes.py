@@ -91,14 +91,14 @@ class Layouts:
     ) -> None:
         self._warps = warps
         self._window = window
-        self._before: dict[Encoding, list[int]] = {}
-        self._after: dict[Encoding, list[int]] = {}
+        # The largest tensor of each layout, before and after.
+        self._shapes: dict[Encoding, tuple[list[int], list[int]]] = {}
         self._fitted: dict[Encoding, Encoding] = {}
         self._parts: dict[tuple[ir.Type, Axes, Encoding | None], ir.Type] = {}
         for type_, axes in types:
             if type_.encoding is not None:
-                self._note(type_.encoding, list(type_.shape), self._before)
-                self._note(type_.encoding, list(window.shape(type_.shape, axes)), self._after)
+                shape = list(window.shape(type_.shape, axes))
+                self._note(type_.encoding, list(type_.shape), shape)
 
     def type(self, type_: TensorType, axes: Axes) -> TensorType:
         """A tensor's type in the window. Raises LayoutError."""
@@ -126,7 +126,7 @@ class Layouts:
     def _fit(self, encoding: Encoding) -> Encoding:
         if isinstance(encoding, Slice | DotOperand):
             return replace(encoding, parent=self.encoding(encoding.parent))
-        before, after = self._before[encoding], self._after[encoding]
+        before, after = self._shapes[encoding]
         if isinstance(encoding, Blocked):
             if before == after and prod(encoding.warps_per_cta) == self._warps:
                 return encoding
@@ -135,14 +135,17 @@ class Layouts:
             return fitted_mma(encoding, after, self._warps)
         raise LayoutError(f"the layout {encoding} cannot be given another shape")
 
-    def _note(self, encoding: Encoding, shape: list[int], found: dict[Encoding, list[int]]) -> None:
+    def _note(self, encoding: Encoding, *shapes: list[int]) -> None:
+        """A tensor's shape before and after."""
         if isinstance(encoding, Slice):
-            shape = [*shape[: encoding.dim], 1, *shape[encoding.dim :]]
+            dim = encoding.dim
+            shapes = tuple([*shape[:dim], 1, *shape[dim:]] for shape in shapes)
         if isinstance(encoding, Slice | DotOperand):
-            self._note(encoding.parent, shape, found)
+            self._note(encoding.parent, *shapes)
             return
-        known = found.setdefault(encoding, shape)
-        found[encoding] = [max(pair) for pair in zip(known, shape, strict=True)]
+        known = self._shapes.get(encoding, shapes)
+        before, after = (list(map(max, *pair)) for pair in zip(known, shapes, strict=True))
+        self._shapes[encoding] = before, after
 
 
 def fitted_blocked(layout: Blocked, shape: Sequence[int], warps: int) -> Blocked:

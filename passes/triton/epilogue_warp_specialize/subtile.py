@@ -12,7 +12,7 @@ layout, so that the conversion is the identity and all else renames registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilepass.ir.build import Builder
 from tilepass.ir.engine import ir, plain
@@ -29,55 +29,69 @@ def column_parts(builder: Builder, accumulator: ir.Value, parts: int) -> list[ir
 
     Each has the layout that `fitted_mma` gives to its shape. Raises LayoutError.
     """
-    if parts == 1:
-        return [accumulator]
-    halves = _halves(builder, accumulator)
-    return [part for half in halves for part in column_parts(builder, half, parts // 2)]
-
-
-def _halves(builder: Builder, value: ir.Value) -> Sequence[ir.Value]:
-    type_ = parse_type(value.type)
+    type_ = parse_type(accumulator.type)
     assert isinstance(type_, TensorType)
-    layout, (rows, columns) = type_.encoding, type_.shape
-    if not isinstance(layout, NvidiaMma) or layout.warps_per_cta[1] != 1:
-        raise LayoutError(f"the accumulator {type_} cannot be cut into columns")
-    half = columns // 2
-    if half < _FEWEST_COLUMNS:
-        raise LayoutError(f"{columns} columns are too few to be cut in two")
-    bases = _linear(layout, rows, columns)
+    cuts: list[_Cut] = []
+    while 2 ** len(cuts) < parts:
+        cuts.append(_Cut.of(cuts[-1].half if cuts else type_))
+    return _cut(builder, accumulator, cuts)
 
-    def pairs(of: Bases) -> Bases:
-        return tuple((row, column // half, column % half) for row, column in of)
 
-    def turned(of: Bases) -> Bases:
-        return tuple((row, inner, outer) for row, outer, inner in pairs(of))
+@dataclass(frozen=True)
+class _Cut:
+    """The types on the way from an accumulator to one of its halves (see above)."""
 
-    def kept(of: Bases) -> Bases:
-        return tuple((row, column) for row, column in of if column < half)
+    apart: TensorType
+    turned: TensorType
+    part: TensorType
+    half: TensorType
 
-    def layout_of(change: Callable[[Bases], Bases]) -> Linear:
-        return replace(
-            bases,
-            register=change(bases.register),
-            lane=change(bases.lane),
-            warp=change(bases.warp),
+    @classmethod
+    def of(cls, type_: TensorType) -> _Cut:
+        """Those of an accumulator's type. Raises LayoutError."""
+        layout, (rows, columns) = type_.encoding, type_.shape
+        if not isinstance(layout, NvidiaMma) or layout.warps_per_cta[1] != 1:
+            raise LayoutError(f"the accumulator {type_} cannot be cut into columns")
+        half = columns // 2
+        if half < _FEWEST_COLUMNS:
+            raise LayoutError(f"{columns} columns are too few to be cut in two")
+        bases = _linear(layout, rows, columns)
+
+        def pairs(of: Bases) -> Bases:
+            return tuple((row, column // half, column % half) for row, column in of)
+
+        def turned(of: Bases) -> Bases:
+            return tuple((row, inner, outer) for row, outer, inner in pairs(of))
+
+        def kept(of: Bases) -> Bases:
+            return tuple((row, column) for row, column in of if column < half)
+
+        def typed(shape: tuple[int, ...], change: Callable[[Bases], Bases]) -> TensorType:
+            register, lane, warp = map(change, (bases.register, bases.lane, bases.warp))
+            changed = replace(bases, register=register, lane=lane, warp=warp)
+            return TensorType(shape, type_.element, changed)
+
+        fitted = fitted_mma(layout, (rows, half), layout.warps_per_cta[0])
+        return cls(
+            typed((rows, 2, half), pairs),
+            typed((rows, half, 2), turned),
+            typed((rows, half), kept),
+            TensorType((rows, half), type_.element, fitted),
         )
 
-    def typed(shape: tuple[int, ...], change: Callable[[Bases], Bases]) -> ir.Type:
-        return builder.type(TensorType(shape, type_.element, layout_of(change)))
 
-    apart = builder.create("tt.reshape", [value], [typed((rows, 2, half), pairs)])
-    turn = builder.create(
-        "tt.trans",
-        [apart.results[0]],
-        [typed((rows, half, 2), turned)],
-        {"order": "array<i32: 0, 2, 1>"},
-    )
-    part = typed((rows, half), kept)
-    split = builder.create("tt.split", [turn.results[0]], [part, part])
-    fitted = fitted_mma(layout, (rows, half), layout.warps_per_cta[0])
-    whole = builder.type(TensorType((rows, half), type_.element, fitted))
-    return [builder.convert_layout(plain(each), whole) for each in split.results]
+def _cut(builder: Builder, value: ir.Value, cuts: Sequence[_Cut]) -> list[ir.Value]:
+    """The blocks that a value falls into by these cuts, one after the other."""
+    if not cuts:
+        return [value]
+    first, *others = cuts
+    apart = builder.create("tt.reshape", [value], [builder.type(first.apart)])
+    order = {"order": "array<i32: 0, 2, 1>"}
+    turn = builder.create("tt.trans", apart.results, [builder.type(first.turned)], order)
+    split = builder.create("tt.split", turn.results, [builder.type(first.part)] * 2)
+    half = builder.type(first.half)
+    halves = [builder.convert_layout(plain(each), half) for each in split.results]
+    return [part for each in halves for part in _cut(builder, each, others)]
 
 
 def _linear(layout: NvidiaMma, rows: int, columns: int) -> Linear:

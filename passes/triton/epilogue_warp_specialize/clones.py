@@ -18,7 +18,8 @@ class Clones:
         self._values = dict(values or {})
 
     def __getitem__(self, value: ir.Value) -> ir.Value:
-        return self._values.get(plain(value), plain(value))
+        source = plain(value)
+        return self._values.get(source, source)
 
     def __setitem__(self, value: ir.Value, stand_in: ir.Value) -> None:
         self._values[plain(value)] = plain(stand_in)

@@ -2,7 +2,8 @@
 
 Without running it a binary tells its spills (LDL and STL), and in the control bits of each
 instruction for how many cycles the issue stalls after it. Spills in a short loop cost more than
-zero atoms gain; stalls rank orders roughly as an H200 does, to about one percent.
+zero atoms gain; stalls rank orders of a loop that runs often roughly as an H200 does, to about one
+percent. They say nothing about code that runs once per launch (see `choice.expectation`).
 """
 
 from __future__ import annotations

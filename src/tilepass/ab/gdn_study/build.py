@@ -49,6 +49,11 @@ class Built:
     cubin_sha256: str
     remarks: tuple[str, ...]
 
+    def figures(self) -> dict[str, Any]:
+        """What a report keeps: nothing that names the machine's files."""
+        kept = ("mma_count", "trace_s", "compile_s", "cubin_sha256")
+        return {name: getattr(self, name) for name in kept}
+
 
 def keep_tvm_ffi_from_building() -> None:
     """To be called before TVM-FFI is imported, here or in a child process."""

@@ -49,7 +49,7 @@ class Session:
         self._content |= {
             "environment": facts,
             "arms": {arm.name: arm.pipeline for arm in self.arms},
-            "built": {f"{dtype} {name}": vars(each) for (dtype, name), each in built.items()},
+            "built": {f"{dtype} {name}": each.figures() for (dtype, name), each in built.items()},
         }
         print(f"{facts['GPU']}; time / dense, below 1 is faster; A'/A in the last column")
         each = self.seconds / (len(cases) * len(self.dtypes))

@@ -451,6 +451,8 @@ def test_negative_zero_is_a_zero_of_its_own_width_only() -> None:
         ("LOOP: atom.shared.add.u32 $0, [$1], 1;", False),
         ("mov.u32 $0, 1;\\0Ared.async.shared::cluster.add.u32 [$1], 1, [$2];", False),
         ("cp.async.bulk.shared::cluster.global [$0], [$1], 16, [$2];", False),
+        ("tcgen05.wait::ld.sync.aligned;", True),
+        ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0], 32;", False),
     ],
 )
 def test_harmless_assembly(text: str, harmless: bool) -> None:

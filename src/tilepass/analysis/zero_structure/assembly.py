@@ -40,6 +40,8 @@ _HARMLESS_LONG = (
     "mbarrier.try_wait.",
     "mbarrier.test_wait.",
 )
+# `alloc` stores the address that it got to shared memory.
+_TENSOR_MEMORY_FROM_TO_SHARED = ("tcgen05.alloc", "tcgen05.cp")
 _LABEL = re.compile(r"^[\w$%]+:\s*")
 _PREDICATE = re.compile(r"^@!?%?[\w${}]+\s+")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -61,7 +63,7 @@ def _statement_is_harmless(statement: str) -> bool:
     if name.startswith(_HARMLESS_LONG):
         return True
     head = name.partition(".")[0]
-    return head in _HARMLESS and not name.startswith("tcgen05.cp")
+    return head in _HARMLESS and not name.startswith(_TENSOR_MEMORY_FROM_TO_SHARED)
 
 
 def _strip(statement: str) -> str:

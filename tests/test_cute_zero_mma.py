@@ -17,6 +17,7 @@ from tilepass.core.remarks import RemarkSink
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_zero_mma import CuteZeroMma
+from tilepass.passes.cute.cute_zero_mma.check_mode import checkable
 from tilepass.passes.cute.cute_zero_mma.choice import expectation, parse_order
 from tilepass.passes.cute.cute_zero_mma.fragments import size_of, split_modes
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
@@ -86,6 +87,7 @@ def test_tiles_are_written_as_they_are_read() -> None:
         ("lower-triangular", 12),
         ("block-diagonal:16", 24),
         ("block-diagonal:32", 16),
+        ("band:0", 24),
         ("band:8", 18),
         ("band:64", 0),
     ],
@@ -102,11 +104,31 @@ def test_zero_tiles_of_structures(text: str, count: int) -> None:
         "lower-triangular": lambda k, n: k < n,
         "block-diagonal:16": lambda k, n: k // 16 != n // 16,
         "block-diagonal:32": lambda k, n: k // 32 != n // 32,
+        "band:0": lambda k, n: k != n,
         "band:8": lambda k, n: abs(k - n) > 8,
         "band:64": lambda k, n: abs(k - n) > 64,
     }
     elements = {(n // 8, k // 16) for n in range(64) for k in range(64) if not rules[text](k, n)}
     assert tiles == {(n, k) for n in range(8) for k in range(4)} - elements
+
+
+def test_a_structure_without_zero_tiles_is_the_reason() -> None:
+    context = _context(None)
+    options = CuteZeroMma.Options(mode="assume", tiles="band:64", sites="0")
+    CuteZeroMma(options).run(_module("bf16"), context)
+    (remark,) = context.remarks.remarks
+    assert remark.message.endswith(": operand B is band, which leaves no whole tile zero")
+
+
+def test_of_proven_tiles_those_that_nothing_reads_are_not_checked() -> None:
+    site = gemm_sites(_module("bf16"))[0]
+    assert isinstance(site, GemmSite)
+    sink = RemarkSink("cute-zero-mma", lambda _: None)
+    zeros = ZeroTiles(b=frozenset({(0, 1)}), unread=frozenset({(0, 3)}))
+    assert checkable(site, zeros, sink) == ZeroTiles(b=zeros.b)
+    assert checkable(site, TRIANGLE, sink) == TRIANGLE
+    (remark,) = sink.remarks
+    assert remark.message.endswith("not at who reads accumulator tiles: unread m0n3")
 
 
 def test_modes_of_layouts() -> None:

@@ -5,6 +5,8 @@
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=block-diagonal:0,sites=0}' 2>&1 | %filecheck %s --check-prefix=STRUCTURE
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n4k0,sites=0}' 2>&1 | %filecheck %s --check-prefix=GRID
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=7}' 2>&1 | %filecheck %s --check-prefix=INDEX
+// RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites="+"}' 2>&1 | %filecheck %s --check-prefix=NONE
+// RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n3-1k0,sites=0}' 2>&1 | %filecheck %s --check-prefix=RANGE
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=errors.mlir:1}' 2>&1 | %filecheck %s --check-prefix=LINE
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=1}' 2>&1 | %filecheck %s --check-prefix=PERMUTED
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=check,tiles=m0n1,sites=0}' 2>&1 | %filecheck %s --check-prefix=UNREAD
@@ -18,6 +20,8 @@
 // STRUCTURE:   expected upper-triangular, lower-triangular, block-diagonal:SIZE, band:WIDTH
 // GRID:        gemm 0 (cute-zero-mma-errors.mlir:{{[0-9]+}}) has no tile n4k0: its tiles are m0-0, n0-3, k0-1
 // INDEX:       sites='7': no gemm matches '7'; gemms 0 to 1
+// NONE:        sites='+' names no gemm; gemms 0 to 1
+// RANGE:       tiles: 'n3-1k0' names no tile: a range counts upwards (n0-1k2)
 // LINE:        sites='errors.mlir:1': no gemm matches 'errors.mlir:1'; gemms 0 to 1
 // PERMUTED:    gemm 1 (cute-zero-mma-errors.mlir:{{[0-9]+}}): its tiled MMA permutes the tiles, so that 'upper-triangular' does not say which are zero
 // UNREAD:      mode=check can look at operands only, not at who reads accumulator tiles

@@ -10,7 +10,7 @@ from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
-from tilepass.passes.cute.cute_zero_mma.check_mode import emit_checks
+from tilepass.passes.cute.cute_zero_mma.check_mode import checkable, emit_checks
 from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
 from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
 from tilepass.passes.cute.cute_zero_mma.knowledge import (
@@ -77,7 +77,7 @@ class CuteZeroMma(Pass):
             known[site.index].report(site, context.remarks)
         report_assumptions(zero_sites, known, context.remarks)
         if self.options.mode == "check":
-            _check(zero_sites, known, context)
+            _check(zero_sites, known, context, proven=self.options.tiles == NONE)
             return
         orders = choose_orders(module, zero_sites, known, asked_for, context)
         for site in zero_sites:
@@ -112,9 +112,14 @@ class CuteZeroMma(Pass):
         return assumed(parse_tiles(tiles), sites)
 
 
-def _check(sites: list[GemmSite], known: dict[int, Known], context: PassContext) -> None:
+def _check(
+    sites: list[GemmSite], known: dict[int, Known], context: PassContext, *, proven: bool
+) -> None:
     for site in sites:
-        checked = emit_checks(site, known[site.index].zeros)
+        zeros = known[site.index].zeros
+        checked = emit_checks(site, checkable(site, zeros, context.remarks) if proven else zeros)
+        if not checked:
+            continue
         context.remarks.passed(
             site.location, f"{site}: traps if one of {checked} tiles is not zero"
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilepass.core.errors import OptionError
+from tilepass.core.remarks import RemarkSink
 from tilepass.ir.build import Builder
 from tilepass.ir.engine import ir, plain
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment
@@ -13,6 +15,15 @@ from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles
 
 # Size of an element in bits -> the bits of a 32-bit register that are not signs: -0.0 is zero too.
 _MAGNITUDE = {8: 0x7F7F7F7F, 16: 0x7FFF7FFF, 32: 0x7FFFFFFF}
+_OPERANDS_ONLY = "mode=check can look at operands only, not at who reads accumulator tiles"
+
+
+def checkable(site: GemmSite, zeros: ZeroTiles, remarks: RemarkSink) -> ZeroTiles:
+    """What can be checked of tiles that were proven; a remark says what cannot."""
+    if zeros.unread:
+        unread = ZeroTiles(unread=zeros.unread)
+        remarks.missed(site.location, f"{site}: not checked, since {_OPERANDS_ONLY}: {unread}")
+    return replace(zeros, unread=frozenset())
 
 
 def emit_checks(site: GemmSite, zeros: ZeroTiles) -> int:
@@ -22,9 +33,7 @@ def emit_checks(site: GemmSite, zeros: ZeroTiles) -> int:
     OptionError for tiles of which nothing can be checked.
     """
     if zeros.unread:
-        raise OptionError(
-            f"{site}: mode=check can look at operands only, not at who reads accumulator tiles"
-        )
+        raise OptionError(f"{site}: {_OPERANDS_ONLY}")
     builder = Builder.before(site.operation)
     checked = 0
     for name, fragment, (outer, k) in _tiles(site, zeros):

@@ -59,7 +59,8 @@ def assumed(tiles: Structure | NamedTiles, sites: Sequence[GemmSite]) -> dict[in
     if isinstance(tiles, Structure):
         what = f"operand {tiles.operand.upper()} is {tiles.name}"
     because = (f"{what}: the user says so, and mode=check finds out at run time",)
-    return {site.index: Known(tiles.tiles_of(site), assumptions=because) for site in sites}
+    nothing = f"{what}, which leaves no whole tile zero"
+    return {site.index: Known(tiles.tiles_of(site), (), because, nothing) for site in sites}
 
 
 def proven(
@@ -88,6 +89,8 @@ def _known(site: GemmSite, found: ZeroStructure) -> Known:
         return Known(ZeroTiles(), failure=reason)
     zeros = ZeroTiles(_tiles(proof.b_zero), _tiles(proof.a_zero), _tiles(proof.unread))
     steps = tuple(map(str, proof.evidence))
+    if zeros.unread:
+        steps += ("unread: no operation that may run behind the gemm reads these accumulators",)
     assumptions = tuple(each.value for each in proof.assumptions)
     return Known(zeros, steps, assumptions, str(proof.failure) if proof.failure else None)
 

@@ -15,12 +15,15 @@ def selected(sites: Sequence[GemmSite | OutOfReach], text: str) -> list[GemmSite
     """The gemms that the option names: `all`, or words joined by `+`.
 
     A word is an index (`3`), a line (`:1021` or `file.py:1021`), or a part of the source statement
-    (`tNewVrC`). Raises OptionError where a word names no gemm.
+    (`tNewVrC`). Raises OptionError where a word names no gemm, and where there is no word.
     """
     if text == ALL:
         return list(sites)
+    words = list(filter(None, re.split(r"[\s+]+", text)))
+    if not words:
+        raise OptionError(f"sites='{text}' names no gemm{_known(sites)}")
     chosen: set[int] = set()
-    for word in filter(None, re.split(r"[\s+]+", text)):
+    for word in words:
         found = {site.index for site in sites if names(word, site)}
         if not found:
             raise OptionError(f"sites='{text}': no gemm matches '{word}'{_known(sites)}")

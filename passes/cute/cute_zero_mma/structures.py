@@ -103,10 +103,10 @@ def _named_structure(name: str, size: str | None) -> IsZero | None:
         return lambda row, column: row > column
     if name == "lower-triangular" and size is None:
         return lambda row, column: row < column
-    if size is None or int(size) == 0:
+    if size is None:
         return None
     extent = int(size)
-    if name == "block-diagonal":
+    if name == "block-diagonal" and extent:
         return lambda row, column: row // extent != column // extent
     if name == "band":
         return lambda row, column: abs(row - column) > extent
@@ -114,6 +114,7 @@ def _named_structure(name: str, size: str | None) -> IsZero | None:
 
 
 def _named(tokens: list[str]) -> ZeroTiles:
+    """The tiles that tokens name. Raises OptionError for a range of none."""
     found: dict[str, set[Tile]] = {"n": set(), "m": set(), "mn": set()}
     for token in tokens:
         match = _TOKEN.fullmatch(token)
@@ -122,5 +123,7 @@ def _named(tokens: list[str]) -> ZeroTiles:
         first, last = (match[2], match[3]) if match[1] else (match[4], match[5])
         outer = range(int(first), int(last or first) + 1)
         inner = range(int(match[6]), int(match[7] or match[6]) + 1)
+        if not (outer and inner):
+            raise OptionError(f"tiles: '{token}' names no tile: a range counts upwards (n0-1k2)")
         found[letter] |= {(o, i) for o in outer for i in inner}
     return ZeroTiles(*(frozenset(found[letter]) for letter in ("n", "m", "mn")))

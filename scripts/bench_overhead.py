@@ -1,9 +1,10 @@
-"""Measure what tilepass costs: compile time, memory, launches, commands; each against its target.
+"""Measure what tilepass costs: compile time, memory, commands; each against its target.
 
 Usage: python scripts/bench_overhead.py [--kernels N] [--rounds N] [--only TEXT]
 
 Needs no GPU. CPU times are those of this process and of the assemblers it starts; on a busy machine
-take more rounds. The status is 1 if a target is missed, 2 if `--only` selects nothing.
+take more rounds. bench_launch.py measures launches. The status is 1 if a target is missed, 2 if
+`--only` selects nothing.
 """
 
 from __future__ import annotations
@@ -90,8 +91,6 @@ def _measurements(kernels: int | None, rounds: int) -> Iterator[tuple[str, Calla
     yield "specialize", lambda: _specialize(rounds)
     yield "trip", _trip
     yield "memory", _memory
-    yield "launch", _launch
-    yield "disabled", _disabled
     yield "help", lambda: _command("tilepass-opt --help", ["--help"], 150.0)
     yield "opt", _small_file
 
@@ -129,18 +128,6 @@ def _memory() -> Figure:
     child = [sys.executable, str(Path(__file__).resolve()), "--memory-child"]
     size, peak = map(float, subprocess.check_output(child, text=True).split()[-2:])
     return Figure(f"memory of a trip of a {size:.1f} MB module", peak, "MB", 50.0)
-
-
-def _launch() -> Figure:
-    plain, with_pipeline = overhead.launch_times("test-round-trip", 500)
-    details = f"{plain:.2f} us without, {with_pipeline:.2f} us with a pipeline"
-    return Figure("a warm launch with a pipeline", with_pipeline - plain, "us", 0.5, details)
-
-
-def _disabled() -> Figure:
-    left = 0.0 if overhead.launch_is_stock_when_disabled() else 1.0
-    details = "Triton's launch functions are the stock ones"
-    return Figure("what a disabled pipeline leaves in a launch", left, "changes", 0.0, details)
 
 
 def _small_file() -> Figure:

@@ -1,23 +1,15 @@
-"""What tilepass costs a program that uses it: CPU time, memory, launch time."""
+"""What tilepass costs a program that uses it: CPU time and memory."""
 
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
-
-import triton.language as tl
-from triton import knobs
-from triton.runtime.driver import driver
-from triton.runtime.jit import JITFunction, MockTensor
 
 from tilepass.ab.arms import fresh_compilation
 from tilepass.activate import enabled
@@ -30,7 +22,6 @@ from tilepass.passes.triton.test_round_trip import TestRoundTrip
 
 from .compiling import run_stages
 from .entries import HOPPER, Entry, all_entries
-from .memory import vector_add
 from .pass_context import make_context
 
 
@@ -147,38 +138,6 @@ def trip_memory(megabytes: float) -> tuple[float, float]:
     return size, _status("VmHWM") - before
 
 
-def launch_times(pipeline: str, rounds: int) -> tuple[float, float]:
-    """Time of a warm launch without and with `pipeline`, in us, all but the driver's own part.
-
-    The kernel and the driver are stand-ins: what is measured is Triton's way from the call to its
-    C launcher, where the caches are asked. The fastest of `rounds` blocks of launches each.
-    """
-    plain, with_pipeline = list[float](), list[float]()
-    activation = enabled(pipeline)
-    with _launchable() as launch:
-        for _ in range(rounds):
-            launch()
-            plain.append(_time_of(launch, 100))
-            with activation:
-                launch()
-                with_pipeline.append(_time_of(launch, 100))
-    return min(plain), min(with_pipeline)
-
-
-def launch_is_stock_when_disabled() -> bool:
-    """Whether an activation that has ended leaves nothing in the way of a launch."""
-    module: Any = sys.modules["triton.runtime.jit"]
-
-    def state() -> tuple[Any, ...]:
-        hook = knobs.runtime.add_stages_inspection_hook
-        return (hook, module.compute_cache_key, module.get_cache_key, JITFunction.run)
-
-    before = state()
-    with enabled("test-round-trip"):
-        pass
-    return state() == before
-
-
 def command_times(command: list[str], rounds: int) -> list[float]:
     """Wall time of each of `rounds` runs of a command, in ms."""
     times: list[float] = []
@@ -225,60 +184,3 @@ def _status(key: str) -> float:
         if line.startswith(f"{key}:"):
             return int(line.split()[1]) / 1024
     raise KeyError(key)
-
-
-def _time_of(call: Callable[[], object], times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        call()
-    return (time.perf_counter() - start) / times * 1e6
-
-
-class _Driver:
-    """As much of a driver as a launch needs before its last step."""
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_current_target(self) -> object:
-        return HOPPER
-
-
-class _Kernel:
-    """A compiled kernel that does nothing when launched."""
-
-    function = packed_metadata = None
-
-    def launch_metadata(self, grid: object, stream: object, *arguments: object) -> None: ...
-
-    def run(self, *arguments: object) -> None: ...
-
-
-@contextmanager
-def _launchable() -> Generator[Callable[[], object]]:
-    """A function that launches a kernel on a stand-in of a GPU."""
-    native, kernel, tensor = (
-        driver.active if _has_gpu() else None,
-        _Kernel(),
-        MockTensor(tl.float32),
-    )
-    jitted: Any = vector_add
-
-    def compile_(key: object, *arguments: object) -> _Kernel:
-        jitted.device_caches[0][0][key] = kernel
-        return kernel
-
-    driver.set_active(cast("Any", _Driver()))
-    jitted._do_compile = compile_
-    try:
-        yield lambda: jitted[(1,)](tensor, tensor, tensor, 1024, BLOCK=256)
-    finally:
-        if native is not None:
-            driver.set_active(native)
-
-
-def _has_gpu() -> bool:
-    return os.path.exists("/dev/nvidia0")

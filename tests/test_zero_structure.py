@@ -111,7 +111,11 @@ def test_zero_that_is_multiplied_needs_the_assumption() -> None:
     site = analyse(module).sites[SITE]
     assert site.b_zero.any()
     assert Assumption.ZERO_TIMES_X in site.assumptions
-    assert not analyse(module, strict=True).sites[SITE].b_zero.any()
+    strictly = analyse(module, strict=True).sites[SITE]
+    assert not strictly.b_zero.any()
+    assert strictly.failure is not None
+    assert "zero only if 0 * x is" in strictly.failure.reason
+    assert "(arith.mulf)" in strictly.failure.reason
 
 
 def test_mask_that_depends_on_data_fails_there() -> None:

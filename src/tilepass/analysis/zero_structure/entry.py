@@ -25,6 +25,7 @@ from tilepass.analysis.zero_structure.program import (
     kernels_of,
 )
 from tilepass.analysis.zero_structure.sites import GemmSite, sites_of
+from tilepass.analysis.zero_structure.strictness import why_not_strict
 from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of, unread
 from tilepass.analysis.zero_structure.zero_bytes import FREE_SIGN, STRICT_SIGN
 from tilepass.ir.engine import Module, Operation, location_of
@@ -134,7 +135,12 @@ def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZer
     if not proven:
         place = location_of(products[0].operation)
         reason = b_reason or a_reason
-        failure = Failure(reason, place) if reason else explain.why_not_zero(explainer, products[0])
+        if reason:
+            failure = Failure(reason, place)
+        elif resting := _resting(executions, grid) if strict else None:
+            failure = why_not_strict(explainer, products[0], resting)
+        else:
+            failure = explain.why_not_zero(explainer, products[0])
     return SiteZeros(
         site.index,
         shape,
@@ -147,6 +153,14 @@ def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZer
         _assumptions(needs) if zero else (),
         failure,
     )
+
+
+def _resting(executions: list[Execution], grid: Grid) -> str | None:
+    """The operand that has tiles which are zero if 0 * x is 0, None without."""
+    for name in ("b", "a"):
+        if _operand(executions, grid, name, FREE_SIGN)[0].any():
+            return name
+    return None
 
 
 def _operand(

@@ -99,7 +99,7 @@ def _nearest(explainer: Explainer, numbers: tuple[int, ...]) -> list[Step]:
     0 that the kernel writes into registers."""
     origins = explainer.origins(numbers)
     for load in origins.loads:
-        for store in _zero_stores(explainer.machine, load)[:1]:
+        for store in zero_stores(explainer.machine, load)[:1]:
             return [step("store", store), step("load", load)]
     return [step("store", store) for store in origins.zeros[:1]]
 
@@ -116,7 +116,7 @@ def _chain(
     if depth == 0:
         return None
     for load in origins.loads:
-        for store in _zero_stores(explainer.machine, load):
+        for store in zero_stores(explainer.machine, load):
             if store.number in seen:
                 continue
             seen.add(store.number)
@@ -128,7 +128,7 @@ def _chain(
     return None
 
 
-def _zero_stores(machine: Machine, load: Instruction) -> list[Instruction]:
+def zero_stores(machine: Machine, load: Instruction) -> list[Instruction]:
     read = read_by(machine, load)
     if read is None:
         return []

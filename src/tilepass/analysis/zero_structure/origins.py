@@ -40,6 +40,8 @@ class Origins:
     """Stores of 0 to registers that depend on no condition."""
     sources: list[Instruction] = field(default_factory=list[Instruction])
     """Loads of other memory, and products."""
+    results: list[Instruction] = field(default_factory=list[Instruction])
+    """All operations on the way."""
 
 
 def origins_of(machine: Machine, numbers: Iterable[int]) -> Origins:
@@ -53,6 +55,7 @@ def origins_of(machine: Machine, numbers: Iterable[int]) -> Origins:
         if number in seen or item is None:
             continue
         seen.add(number)
+        found.results.append(item)
         if item.name in _LOADS:
             waiting += _loaded(machine, item, found, objects)
         elif item.name in _SOURCES:

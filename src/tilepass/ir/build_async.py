@@ -41,7 +41,7 @@ class _Made:
     """What builders of one block and of what is inside it make once: types and attributes by text
     or view, types of slots by those of their arrays, constants by value and type at its start."""
 
-    front: Builder
+    block: ir.Block
     types: dict[object, ir.Type] = field(default_factory=dict[object, ir.Type])
     slot_types: dict[ir.Type, ir.Type] = field(default_factory=dict[ir.Type, ir.Type])
     attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
@@ -62,7 +62,7 @@ class AsyncBuilder(Builder):
     ) -> None:
         super().__init__(place, location)
         self.triton_version = triton_version
-        self._made = made or _Made(Builder(ir.InsertionPoint.at_block_begin(place.block), location))
+        self._made = made or _Made(place.block)
 
     def at(self, place: ir.InsertionPoint) -> AsyncBuilder:
         """The same at another place."""
@@ -95,8 +95,16 @@ class AsyncBuilder(Builder):
         constants = self._made.constants
         key = int(value), self.type(type_) if isinstance(type_, str) else type_
         if key not in constants:
-            constants[key] = self._made.front.constant(*key)
+            constants[key] = Builder(self._front(), self.location).constant(*key)
         return constants[key]
+
+    def _front(self) -> ir.InsertionPoint:
+        """Behind the constants at the start of the block: what stood there first may be what this
+        builds in front of, and goes."""
+        last = next(reversed(self._made.constants.values()), None)
+        if last is None:
+            return ir.InsertionPoint.at_block_begin(self._made.block)
+        return ir.InsertionPoint.after(ir.OpResult(last).owner)
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array."""

@@ -69,23 +69,24 @@ def compile_with(kernel: str, options: str, **texts: str) -> Compiled:
     return _compiled(config, lambda: workload.compile(config, HOPPER), options)
 
 
-def compile_source(source: Any, options: str) -> Compiled:
-    """Compile a kernel of ws_core_kernels for 4 warps under the pass."""
+def compile_source(source: Any, options: str, num_warps: int = 4, block: int = 64) -> Compiled:
+    """Compile a kernel of ws_core_kernels, with tiles and steps of so many elements, under the
+    pass."""
     triton: Any = importlib.import_module("triton")
 
     def compile_it() -> Any:
-        return triton.compile(source, target=HOPPER, options={"num_warps": 4})
+        return triton.compile(source, target=HOPPER, options={"num_warps": num_warps})
 
-    return _compiled(_Tile(), compile_it, options)
+    return _compiled(_Tile(block, block, block), compile_it, options)
 
 
 @dataclass(frozen=True)
 class _Tile:
     """The tile of the kernels of ws_core_kernels."""
 
-    block_m: int = 64
-    block_n: int = 64
-    block_k: int = 64
+    block_m: int
+    block_n: int
+    block_k: int
 
 
 def _compiled(config: Any, compile_it: Callable[[], Any], options: str) -> Compiled:

@@ -65,7 +65,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %zero = arith.constant dense<0.0> : !acc
     %some = arith.cmpi sgt, %tiles, %c0 : i32
     scf.if %some {
-      // expected-remark@+1 {{the tile loop is under a condition or an early return}}
+      // expected-remark@+1 {{the tile loop stands in scf.if; return early instead}}
       scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
@@ -79,6 +79,83 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
     }
     }
+    tt.return
+  }
+
+  tt.func @stores_where_it_returns_early(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32, %other: !half) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %some = arith.cmpi sgt, %tiles, %c0 : i32
+    cf.cond_br %some, ^loop, ^out
+  ^out:
+    tt.descriptor_store %c[%c0, %c0], %other : !desc, !half
+    tt.return
+  ^loop:
+    // expected-remark@+1 {{a branch in front of the tile loop does not lead to a return alone; do nothing else where the kernel returns early}}
+    scf.for %tile = %c0 to %tiles step %c1 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+        %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+        %xs = ttg.local_alloc %x : (!operand) -> !buffer
+        %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
+        %ys = ttg.local_alloc %y : (!operand) -> !buffer
+        %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+        scf.yield %next : !acc
+      }
+      %half = arith.truncf %d : !acc to !half
+      tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
+    }
+    tt.return
+  }
+
+  tt.func @hands_a_value_on(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32, %other: !half) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %some = arith.cmpi sgt, %tiles, %c0 : i32
+    cf.cond_br %some, ^loop(%steps : i32), ^out
+  ^out:
+    tt.return
+  ^loop(%depth: i32):
+    // expected-remark@+1 {{a branch in front of the tile loop hands values on}}
+    scf.for %tile = %c0 to %tiles step %c1 : i32 {
+      %d = scf.for %k = %c0 to %depth step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+        %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+        %xs = ttg.local_alloc %x : (!operand) -> !buffer
+        %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
+        %ys = ttg.local_alloc %y : (!operand) -> !buffer
+        %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+        scf.yield %next : !acc
+      }
+      %half = arith.truncf %d : !acc to !half
+      tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
+    }
+    tt.return
+  }
+
+  tt.func @branches_behind_the_tile_loop(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32, %other: !half) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %some = arith.cmpi sgt, %tiles, %c0 : i32
+    scf.for %tile = %c0 to %tiles step %c1 : i32 {
+      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+        %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+        %xs = ttg.local_alloc %x : (!operand) -> !buffer
+        %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
+        %ys = ttg.local_alloc %y : (!operand) -> !buffer
+        %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+        scf.yield %next : !acc
+      }
+      %half = arith.truncf %d : !acc to !half
+      tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
+    }
+    // expected-remark@+1 {{the kernel branches behind the tile loop}}
+    cf.cond_br %some, ^more, ^out
+  ^more:
+    tt.descriptor_store %c[%c0, %c0], %other : !desc, !half
+    tt.return
+  ^out:
     tt.return
   }
 

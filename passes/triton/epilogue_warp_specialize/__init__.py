@@ -80,7 +80,8 @@ class EpilogueWarpSpecialize(Pass):
     that the epilogue goes through the C buffers in. What is `auto` is decided by profile or cost
     model and by the target's shared memory and registers.
 
-    Descriptors that the tile loop makes, the same each time, are made once in front of it.
+    Descriptors that the tile loop makes, the same each time, are made once in front of it. Early
+    returns in front of the tile loop stay as they are.
 
     Sound when all that the loops do besides the loads, the dot and the stores is a computation
     that may be repeated in each partition, and when the producer's loads may overtake the stores of
@@ -92,17 +93,18 @@ class EpilogueWarpSpecialize(Pass):
     be built for a nest with a dot in its inner loop is an error.
     Refused with a remark, or with that error: targets other than sm_90, where Triton's own warp
     specialization is left alone; several CTAs in a cluster; `maxnreg`; kernels that are
-    warp-specialized already or hold other loops; no dot loop directly in a tile loop; carried
-    tensors; loads of what the tile stores, operations that order memory; an inner loop with
-    several dots, dots that are no wgmma, operands that are computed or in registers or not
-    loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and bounds that
-    are computed from tensors; descriptors that vary from tile to tile or are made in the tile
-    loop from what is loaded or divided there, or of another shape than what is loaded; TMA
-    reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8;
-    `store-warp` without TMA stores; `ping-pong` where the number of steps varies or the tile
-    loop carries scalars; epilogues that are not computed tile element by tile element
-    (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory or registers
-    than there are.
+    warp-specialized already or hold other loops; tile loops under a condition, with a branch in
+    front of them that does not lead to a return alone or hands values on, or with a branch behind
+    them; no dot loop directly in a tile loop; carried tensors; loads of what the tile stores,
+    operations that order memory; an inner loop with several dots, dots that are no wgmma, operands
+    that are computed or in registers or not loaded by TMA, loads used beside the dot, partial sums
+    of fp8; coordinates and bounds that are computed from tensors; descriptors that vary from tile
+    to tile or are made in the tile loop from what is loaded or divided there, or of another shape
+    than what is loaded; TMA reductions, atomics, TMA stores under a condition; numbers of warps
+    other than 4 or 8; `store-warp` without TMA stores; `ping-pong` where the number of steps varies
+    or the tile loop carries scalars; epilogues that are not computed tile element by tile element
+    (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory or registers than
+    there are.
     Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
     """
 

@@ -12,6 +12,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.early_returns import (
+    early_return_obstacle,
+    way_to,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import invariant_operations
 from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match_epilogue
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
@@ -65,12 +69,14 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
     if isinstance(epilogue, Refusal):
         return epilogue
     outer = nest.outer.operation
-    block = [view.operation for view in outer.block]
+    way = way_to(outer.block)
+    assert way is not None
+    before = [view.operation for block in way for view in block]
     return PersistentNest(
         function=_function_of(outer),
         outer=nest.outer,
         inner=nest.inner[0],
-        prelude=(*block[: block.index(outer)], *invariant),
+        prelude=(*before[: before.index(outer)], *invariant),
         invariant=invariant,
         tile_operations=tuple(each for each in nest.before if each not in invariant),
         step_operations=main.step_operations,
@@ -119,9 +125,12 @@ def _wrong_function(loop: Loop) -> Refusal | None:
         if each.name == "tt.call":
             return Refusal(each, "the kernel calls a function that is not inlined")
     parent = loop.operation.parent
-    if parent is None or parent.operation != function or len(function.regions[0].blocks) != 1:
-        return Refusal(loop.operation, "the tile loop is under a condition or an early return")
-    return None
+    assert parent is not None
+    if parent.operation != function:
+        name = parent.operation.name
+        hint = "return early instead" if name == "scf.if" else ""
+        return Refusal(loop.operation, f"the tile loop stands in {name}", hint)
+    return early_return_obstacle(loop.operation)
 
 
 def _wrong_nest(loop: Loop) -> Refusal | None:

@@ -9,6 +9,7 @@ from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.passes.triton.epilogue_warp_specialize.description import DESCRIPTOR_MAKERS
+from tilepass.passes.triton.epilogue_warp_specialize.early_returns import way_to
 
 # Up to Triton 3.6 captures are operands of warp_specialize, then of its region of partitions.
 _CAPTURED_BY_PARTITIONS = (3, 7)
@@ -70,11 +71,14 @@ def warp_specialize(
 def _isolate(
     blocks: Sequence[ir.Block], around: Operation, builder: AsyncBuilder
 ) -> list[ir.Value]:
-    """Repeat or capture what the blocks use from the block that `around` is in; returns the
+    """Repeat or capture what the blocks use from the kernel's blocks up to `around`; returns the
     captured values."""
     captures: list[tuple[ir.Value, _Users]] = []
-    numbers = {around.block: None, **{block: number for number, block in enumerate(blocks)}}
-    before = [view.operation for view in around.block]
+    way = way_to(around.block)
+    assert way is not None
+    numbers: dict[ir.Block, int | None] = dict.fromkeys(around.block.region.blocks)
+    numbers |= {block: number for number, block in enumerate(blocks)}
+    before = [view.operation for block in way for view in block]
     # Backwards: a copy uses what stands before its source.
     for source in reversed(before[: before.index(around)]):
         for result in map(plain, source.results):
@@ -83,7 +87,7 @@ def _isolate(
                 _repeat(source, result, users, blocks, builder)
             elif users:
                 captures.append((result, users))
-    arguments = map(plain, around.block.arguments)
+    arguments = map(plain, way[0].arguments)
     used = [(each, users) for each in arguments if (users := _users_by_block(each, numbers))]
     captured = [*used, *reversed(captures)]
     for value, users in captured:

@@ -7,6 +7,7 @@ import operator
 import random
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,6 +117,28 @@ def test_zero_that_is_multiplied_needs_the_assumption() -> None:
     assert strictly.failure is not None
     assert "zero only if 0 * x is" in strictly.failure.reason
     assert "(arith.mulf)" in strictly.failure.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"trouble": "added-constant"},
+            "arith.addf makes something other than 0 of what is masked",
+        ),
+        (
+            {"rows": 16, "columns": 16, "other": 16, "warps": 1},
+            "the mask and what follows it leave a non-zero element in every tile",
+        ),
+    ],
+)
+def test_mask_that_does_not_help_is_told_from_what_undoes_it(
+    changes: dict[str, Any], reason: str
+) -> None:
+    site = analyse(lowered(replace(PLAIN, **changes))).sites[SITE]
+    assert not site.b_zero.any()
+    assert site.failure is not None
+    assert site.failure.reason == reason
 
 
 def test_mask_that_depends_on_data_fails_there() -> None:

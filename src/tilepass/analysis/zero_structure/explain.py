@@ -20,7 +20,8 @@ from tilepass.analysis.zero_structure.origins import (
 from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.analysis.zero_structure.shared import UNCOVERED
 from tilepass.analysis.zero_structure.sites import GemmSite
-from tilepass.analysis.zero_structure.values import Pointer
+from tilepass.analysis.zero_structure.values import Pointer, Value
+from tilepass.analysis.zero_structure.zero_bytes import ZeroBytes
 from tilepass.ir.engine import location_of
 
 # Through how many stores to shared memory a chain is followed.
@@ -33,6 +34,11 @@ _OUT_OF_REACH = {
     "tcgen05": "tcgen05.mma reads its operands from shared or tensor memory through descriptors",
 }
 
+
+# Operations that only pass data on; a product starts anew.
+_MOVES = ("llvm.load", "nvvm.ldmatrix", "nvvm.mma.sync", "arith.select")
+
+_NO_WHOLE_TILE = "the mask and what follows it leave a non-zero element in every tile"
 
 # A reason, the more telling the lower its number.
 Ranked = tuple[int, Failure]
@@ -172,7 +178,7 @@ def _why(explainer: Explainer, product: Instruction, numbers: tuple[int, ...]) -
     if found:
         return min(found, key=lambda ranked: ranked[0])[1]
     if origins.masks:
-        return _why_mask(explainer.machine, origins.masks[0])[1]
+        return _why_mask(explainer.machine, origins)[1]
     for source in origins.sources:
         what = f"the operand comes from {source.name}"
         if source.name == "llvm.load":
@@ -213,16 +219,38 @@ def _why_store(explainer: Explainer, store: Instruction) -> Ranked:
         return 3, Failure("the address of the store is not known in every thread", place)
     origins = explainer.origins(data_operands(store))
     if origins.masks:
-        return _why_mask(machine, origins.masks[0])
+        return _why_mask(machine, origins)
     return 4, Failure("the store has no mask before it: what it stores may be non-zero", place)
 
 
-def _why_mask(machine: Machine, mask: Instruction) -> Ranked:
+def _why_mask(machine: Machine, origins: Origins) -> Ranked:
+    mask = origins.masks[0]
     condition = condition_of(machine, mask)
     place = location_of((condition or mask).operation)
     if condition is None:
         return 5, Failure("the mask is no comparison", place)
     value = machine.env[condition.results[0]]
     if isinstance(value, Interval) and value.exact:
-        return 7, Failure("the mask leaves a non-zero element in every tile", place)
+        for item in origins.results:
+            if _takes_zeros_away(machine, item):
+                reason = f"{item.name} makes something other than 0 of what is masked"
+                return 7, Failure(reason, location_of(item.operation))
+        return 7, Failure(_NO_WHOLE_TILE, place)
     return 6, Failure("the mask's condition is not decided by the thread index", place)
+
+
+def _takes_zeros_away(machine: Machine, item: Instruction) -> bool:
+    """Whether an operation is given zeros in some threads only, as a mask makes them, and nothing
+    is known to be zero in what it gives."""
+    if item.regions or item.name in _MOVES or not item.results:
+        return False
+    given = [part for number in item.operands for part in _parts(machine.env[number])]
+    got = [part for number in item.results for part in _parts(machine.env[number])]
+    masked = any(part.any and part.facts.shape[0] > 1 for part in given)
+    return masked and bool(got) and not any(part.any for part in got)
+
+
+def _parts(value: Value | None) -> list[ZeroBytes]:
+    """The data in a value."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return [part for part in parts if isinstance(part, ZeroBytes)]

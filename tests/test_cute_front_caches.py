@@ -48,6 +48,25 @@ def with_attribute():
     return with_attribute.compile_cache["key"]
 
 with_attribute.compile_cache = {}
+
+class Compiler:
+    _cache = {}
+
+    def __init__(self):
+        self.cache = {}
+
+    @classmethod
+    def of_class(cls):
+        if "key" not in cls._cache:
+            cls._cache["key"] = compile_kernel()
+        return cls._cache["key"]
+
+    def of_object(self):
+        if "key" not in self.cache:
+            self.cache["key"] = compile_kernel()
+        return self.cache["key"]
+
+compiler = Compiler()
 """
 
 
@@ -89,16 +108,17 @@ def test_libraries_compile_again(library: ModuleType) -> None:
     def binaries() -> list[int]:
         kernel, _ = library.unbounded()
         compiled = (kernel.function, library.bounded()(), library.keyed(), library.with_attribute())
+        compiled += (library.Compiler.of_class(), library.compiler.of_object())
         return [mmas_of(one) for one in compiled]
 
     unrelated = library.unrelated()
-    assert binaries() == [MMAS] * 4
+    assert binaries() == [MMAS] * 6
     with enabled("drop-gemms", load=[PASSES]) as session:
-        assert binaries() == [MMAS_OF_ONE] * 4
-    assert binaries() == [MMAS] * 4
+        assert binaries() == [MMAS_OF_ONE] * 6
+    assert binaries() == [MMAS] * 6
     # Caches without kernels are left alone.
     assert library.unrelated() is unrelated
-    assert [remark.pass_name for remark in session.remarks] == ["drop-gemms"] * 4
+    assert [remark.pass_name for remark in session.remarks] == ["drop-gemms"] * 6
 
 
 def test_caches_stay_where_the_passes_stay(library: ModuleType) -> None:

@@ -2,9 +2,9 @@
 
 Such a key is made of shapes and types, so the entry of one pipeline would be found under another.
 In memory: what a library calls a cache is emptied when the pipeline changes (`functools.cache` and
-`lru_cache`; variables of modules, or attributes of their functions, whose name says so). On disk:
-the libraries that are known to have one are told to leave it alone while passes are in force, by
-the variable that they document for that; the cache keeps the stock kernels.
+`lru_cache`; variables of modules, or attributes of functions, classes and objects, whose name says
+so). On disk: the libraries that are known to have one are told to leave it alone while passes are
+in force, by the variable that they document for that; the cache keeps the stock kernels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import gc
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, cast
 
@@ -54,7 +54,7 @@ def forget_compiled(report: Callable[[str], None]) -> None:
     for holder in holders.values():
         if type(holder) is _CachedFunction:
             cast("Any", holder).cache_clear()
-    for name, value in list(_variables()) if holders else ():
+    for name, value in list(_variables(holders.values())) if holders else ():
         if id(value) not in holders:
             continue
         clear = getattr(value, "clear", None)
@@ -106,14 +106,33 @@ def _restore(name: str, value: str | None) -> None:
         os.environ[name] = value
 
 
-def _variables() -> Iterator[tuple[str, Any]]:
-    """Variables of modules and attributes of their functions, with their full names."""
+def _variables(holders: Iterable[object]) -> Iterator[tuple[str, Any]]:
+    """Variables of modules, attributes of their functions and classes, and those of the objects
+    among `holders`, with their full names."""
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] == "cutlass" or type(module) is not types.ModuleType:
             continue
         for name, value in list(vars(module).items()):
             yield f"{module_name}.{name}", value
             # Not `isinstance`: it asks objects for their class, and some are deprecated and warn.
-            if type(value) is types.FunctionType and value.__module__ == module_name:
-                for attribute, held in list(vars(value).items()):
+            if _has_attributes(value) and value.__module__ == module_name:
+                for attribute, held in list(_attributes_of(value).items()):
                     yield f"{module_name}.{name}.{attribute}", held
+    for holder in holders:
+        if type(holder) is types.FunctionType:
+            continue
+        for attribute, held in list(_attributes_of(holder).items()):
+            yield f"{type(holder).__module__}.{type(holder).__qualname__}.{attribute}", held
+
+
+def _has_attributes(value: object) -> bool:
+    """Whether a variable is a function or a class."""
+    return type(value) is types.FunctionType or issubclass(type(value), type)
+
+
+def _attributes_of(value: object) -> Mapping[str, Any]:
+    """The attributes of an object itself; none of one that has no place for any."""
+    try:
+        return cast("Mapping[str, Any]", vars(value))
+    except TypeError:
+        return {}

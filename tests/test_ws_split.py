@@ -191,6 +191,28 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
             "%ms = tt.splat %mine :",
             "what the consumer of a part needs: tt.load may read what the tile loop stores",
         ),
+        (
+            Nest(),
+            "  tt.return",
+            "  %mark = arith.constant dense<1.0> : tensor<256xbf16, #line>\n"
+            "  %marked = tt.splat %bias : !tt.ptr<bf16> -> tensor<256x!tt.ptr<bf16>, #line>\n"
+            "  tt.store %marked, %mark : tensor<256x!tt.ptr<bf16>, #line>\n"
+            "  tt.return",
+            "arith.constant behind the tile loop needs all warps",
+        ),
+        (
+            Nest(),
+            "  %m1 = arith.ceildivsi %M, %bm : i32",
+            "  %range = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32, #line>\n"
+            '  %most = "tt.reduce"(%range) <{axis = 0 : i32}> ({\n'
+            "  ^bb0(%x: i32, %y: i32):\n"
+            "    %z = arith.maxsi %x, %y : i32\n"
+            "    tt.reduce.return %z : i32\n"
+            "  }) : (tensor<256xi32, #line>) -> i32\n"
+            "  %rows = arith.minsi %M, %most : i32\n"
+            "  %m1 = arith.ceildivsi %rows, %bm : i32",
+            "tt.reduce in front of the tile loop needs all warps",
+        ),
     ],
     ids=(
         "another-place",
@@ -201,6 +223,8 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
         "reduction",
         "functions",
         "scalar",
+        "behind",
+        "in-front",
     ),
 )
 def test_refused_kernels(nest: Nest, old: str, new: str, reason: str) -> None:

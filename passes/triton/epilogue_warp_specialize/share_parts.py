@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of, is_pure
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir, operations, plain
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
@@ -97,7 +97,11 @@ def parts_of(
 
 def foreign_obstacle(nest: PersistentNest, part: Part) -> Refusal | None:
     """What of a nest, beside the dots and what its stores need, suits no consumers of parts."""
-    return _foreign_functions(nest, part.warps) or _foreign_operations(nest, part.slices)
+    return (
+        _foreign_functions(nest, part.warps)
+        or _foreign_operations(nest, part.slices)
+        or _stays_outside(nest, part.warps)
+    )
 
 
 @once
@@ -148,6 +152,23 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
         if effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} stores nothing that comes from the dot")
     return _loads_what_it_stores(nest, slices)
+
+
+def _stays_outside(nest: PersistentNest, warps: int) -> Refusal | None:
+    """Outside the tile loop no tensor may be left, where the number of warps changes: those in
+    front of it go where only tensors and the loop use them."""
+    if nest.num_warps == warps:
+        return None
+    for block in nest.function.regions[0].blocks:
+        for each in (view.operation for view in block):
+            inside = operations(each) if len(each.regions) else [each]
+            if each == nest.outer.operation or not any(map(has_tensors, inside)):
+                continue
+            if each not in nest.prelude:
+                return Refusal(each, f"{each.name} behind the tile loop needs all warps")
+            if not any(isinstance(result.type, ir.RankedTensorType) for result in each.results):
+                return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
+    return None
 
 
 def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | None:

@@ -149,8 +149,9 @@ def test_large_tiles_fit(scheme: str, texts: dict[str, str]) -> None:
     [
         (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=1), "cooperative"),
         (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=2), "store-warp"),
-        (kernels.source(kernels.normalized), "cooperative"),
-        (kernels.source(kernels.normalized), "ping-pong"),
+        (kernels.source(kernels.normalized, ADDED=False), "cooperative"),
+        (kernels.source(kernels.normalized, ADDED=False), "ping-pong"),
+        (kernels.source(kernels.normalized, ADDED=True), "cooperative"),
     ],
 )
 def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
@@ -159,6 +160,12 @@ def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
     check_values(compiled, STEPS)
     check_protocol(compiled, STEPS)
     assert compiled.log == AssemblerLog(0, 0, ())
+
+
+def test_a_group_cannot_have_a_row_loaded_in_front_of_the_tile_loop() -> None:
+    source = kernels.source(kernels.normalized, ADDED=True)
+    with pytest.raises(PassFailure, match="a tensor from in front of the tile loop"):
+        compile_source(source, "scheme=ping-pong")
 
 
 def test_no_scheme_leaves_the_kernel_alone() -> None:

@@ -60,23 +60,28 @@ def subtiled(
 
 
 @triton.jit
-def normalized(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr):
-    """A reduction in the epilogue, a store that is masked only where it must be, K in steps."""
+def normalized(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, ADDED: tl.constexpr):
+    """A reduction in the epilogue, a store that is masked only where it must be, K in steps;
+    what is stored through, and a row to be added, is there before the steps."""
     a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
     b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK, BLOCK])
     tiles_n = tl.cdiv(N, BLOCK)
     tiles = tl.cdiv(M, BLOCK) * tiles_n
+    if ADDED:
+        added = tl.load(a_ptr + tl.arange(0, BLOCK))[None, :]
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
         row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        rows, columns = row + tl.arange(0, BLOCK), column + tl.arange(0, BLOCK)
+        pointers = c_ptr + rows[:, None] * N + columns[None, :]
         accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
         for k in range(0, K, BLOCK):
             a, b = a_desc.load([row, k]), b_desc.load([k, column])
             accumulator = tl.dot(a, b, accumulator)
-        rows, columns = row + tl.arange(0, BLOCK), column + tl.arange(0, BLOCK)
-        pointers = c_ptr + rows[:, None] * N + columns[None, :]
         most = tl.max(tl.abs(accumulator), 1)
         c = (accumulator / (most + 1.0)[:, None]).to(tl.float16)
         if row + BLOCK <= M:
+            if ADDED:
+                c += added
             tl.store(pointers, c)
         else:
             tl.store(pointers, c, mask=(rows < M)[:, None])

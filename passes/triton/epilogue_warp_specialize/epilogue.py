@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tilepass.analysis.structure import users
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir, operations, plain
 from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones, tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
@@ -57,7 +57,12 @@ def consumer_needs(nest: PersistentNest) -> set[Operation]:
         inner.upper_bound,
         inner.step,
         nest.carried_accumulator.initial,
-        *(value for each in nest.epilogue for value in each.operands),
+        *(
+            value
+            for each in nest.epilogue
+            for inside in operations(each)
+            for value in inside.operands
+        ),
     ]
     return tile_slice(nest, roots)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
-from tilepass.ir.engine import ir
+from tilepass.ir.engine import ir, operations
 from tilepass.ir.loops import backward_slice
 from tilepass.passes.triton.epilogue_warp_specialize.budget import requested_registers
 from tilepass.passes.triton.epilogue_warp_specialize.consumer import build_main_loop, finish
@@ -141,7 +141,8 @@ def _captured_tensor(nest: PersistentNest) -> Refusal | None:
     used = [
         operand
         for each in (*nest.tile_operations, *nest.epilogue)
-        for operand in each.operands
+        for inside in operations(each)
+        for operand in inside.operands
         if not nest.outer.defines(operand)
     ]
     for each in backward_slice([*used, nest.carried_accumulator.initial], nest.function):

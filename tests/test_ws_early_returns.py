@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem
 
+ROOT = Path(__file__).parents[1]
 STEPS = (0, 1, 4)
 
 
@@ -99,6 +102,14 @@ def _returns(blocks: dict[str, str], closed: set[str]) -> bool:
             return True
         waiting.extend(re.findall(r"label %([\w.]+)", blocks[name]))
     return False
+
+
+@pytest.mark.gpu
+def test_launches() -> None:
+    """Every scheme, in a process of its own: a warp that waits for ever would hang it."""
+    command = (sys.executable, "-m", "tests.gpu_early_returns_program")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

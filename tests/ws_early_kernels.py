@@ -31,7 +31,7 @@ def _multiply(
     MASKED: tl.constexpr,
 ):
     """C = A B^T, through a descriptor or through pointers."""
-    for tile in tl.range(first, tiles, programs):
+    for tile in range(first, tiles, programs):
         row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
         accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
         for k in range(0, K, BLOCK):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
@@ -154,6 +155,21 @@ def test_the_option_order() -> None:
     assert parse_order("3:k+10:dense") == {3: "k", 10: "dense"}
     with pytest.raises(OptionError, match="unknown order 'auto'"):
         parse_order("3:auto")
+    assert parse_order("k+3:n4") == {None: "k", 3: "n4"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k+n4", "two orders for all gemms: k and n4"),
+        ("k+3:n4+k", "two orders for all gemms: k and k"),
+        ("3:k+3:n4", "two orders for gemm 3: k and n4"),
+        ("3:k+03:n4", "two orders for gemm 3: k and n4"),
+    ],
+)
+def test_two_orders_for_the_same_gemms(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=f"^order='{re.escape(text)}': {message}$"):
+        parse_order(text)
 
 
 def test_stalls_of_sass() -> None:

@@ -13,6 +13,7 @@
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=0,order=k-serpentin}' 2>&1 | %filecheck %s --check-prefix=ORDER
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=0,order=x:k}' 2>&1 | %filecheck %s --check-prefix=ORDER-INDEX
 // RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=0,order=1:k}' 2>&1 | %filecheck %s --check-prefix=NO-ZERO
+// RUN: not tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=n0k1,sites=0,order=k+n4}' 2>&1 | %filecheck %s --check-prefix=ORDER-TWICE
 
 // AUTO:        tiles= names an assumption: it needs mode=assume or mode=check
 // TILES:       mode=assume needs tiles=..., the structure to assume (mode=auto proves it)
@@ -27,6 +28,7 @@
 // UNREAD:      mode=check can look at operands only, not at who reads accumulator tiles
 // ORDER:       order='k-serpentin': unknown order 'k-serpentin'; did you mean 'k-serpentine'
 // ORDER-INDEX: order='x:k': 'x' is not the index of a gemm
+// ORDER-TWICE: order='k+n4': two orders for all gemms: k and n4
 // NO-ZERO:     order: gemm 1 has no zero tile to leave out (gemms that have: 0)
 
 !mma = !cute.tiled_mma<!cute_nvgpu.sm80.mma<16x8x16, elem_type = (bf16, bf16, f32) >, atom_layout_MNK = <"(8,1,1):(1,0,0)">, permutation_MNK = <"[128:1;32:1;32:1]">>

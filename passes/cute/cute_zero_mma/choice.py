@@ -23,7 +23,8 @@ KIND = "zero-mma-order"
 def parse_order(text: str) -> dict[int | None, str]:
     """Read the option `order`: a name for all gemms (key None), or `INDEX:NAME+INDEX:NAME`.
 
-    Names are those of ORDERS, `dense`, and for all gemms `auto` and `search`. Raises OptionError.
+    Each gemm, and all of them, may be given one. Names are those of ORDERS, `dense`, and for all
+    gemms `auto` and `search`. Raises OptionError.
     """
     orders: dict[int | None, str] = {}
     for part in text.split("+"):
@@ -36,7 +37,11 @@ def parse_order(text: str) -> dict[int | None, str]:
             )
         if colon and not index.isdecimal():
             raise OptionError(f"order='{text}': '{index}' is not the index of a gemm")
-        orders[int(index) if colon else None] = name
+        gemm = int(index) if colon else None
+        if gemm in orders:
+            whose = "all gemms" if gemm is None else f"gemm {gemm}"
+            raise OptionError(f"order='{text}': two orders for {whose}: {orders[gemm]} and {name}")
+        orders[gemm] = name
     return orders
 
 

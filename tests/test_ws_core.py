@@ -152,6 +152,8 @@ def test_large_tiles_fit(scheme: str, texts: dict[str, str]) -> None:
         (kernels.source(kernels.normalized, ADDED=False), "cooperative"),
         (kernels.source(kernels.normalized, ADDED=False), "ping-pong"),
         (kernels.source(kernels.normalized, ADDED=True), "cooperative"),
+        (kernels.source(kernels.added_to, HOW="one place"), "cooperative"),
+        (kernels.source(kernels.added_to, HOW="one place"), "split-consumer"),
     ],
 )
 def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
@@ -166,6 +168,19 @@ def test_a_group_cannot_have_a_row_loaded_in_front_of_the_tile_loop() -> None:
     source = kernels.source(kernels.normalized, ADDED=True)
     with pytest.raises(PassFailure, match="a tensor from in front of the tile loop"):
         compile_source(source, "scheme=ping-pong")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "how", "reason"),
+    [
+        ("store-warp", "one place", "what the tile loop stores, and the consumers do not wait"),
+        ("ping-pong", "one place", "what the tile loop stores, and one group's epilogue does not"),
+        ("cooperative", "behind", "what a TMA store in front of it writes"),
+    ],
+)
+def test_what_is_stored_is_not_loaded_out_of_order(scheme: str, how: str, reason: str) -> None:
+    with pytest.raises(PassFailure, match=f"descriptor_load may read {reason}"):
+        compile_source(kernels.source(kernels.added_to, HOW=how), f"scheme={scheme}")
 
 
 def test_no_scheme_leaves_the_kernel_alone() -> None:

@@ -106,6 +106,27 @@ def narrow(
         c_desc.store([row, column], accumulator)
 
 
+@triton.jit
+def added_to(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, HOW: tl.constexpr):
+    """C += A B^T; all tiles to one place, or C added to itself behind the store once more."""
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK, BLOCK])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    tiles_n = tl.cdiv(N, BLOCK)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK) * tiles_n, tl.num_programs(0)):
+        row, column = tile // tiles_n * BLOCK, tile % tiles_n * BLOCK
+        accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+        for k in range(0, K, BLOCK):
+            a, b = a_desc.load([row, k]), b_desc.load([column, k])
+            accumulator = tl.dot(a, b.T, accumulator)
+        if HOW == "one place":
+            row, column = tl.program_id(0) * BLOCK, 0
+        c = (c_desc.load([row, column]) + accumulator).to(tl.float16)
+        c_desc.store([row, column], c)
+        if HOW == "behind":
+            c_desc.store([row, column], c + c_desc.load([row, column]))
+
+
 def source(function: Any, types: tuple[str, str, str] = _HALVES, **constants: Any) -> Any:
     """A kernel for 64x64 tiles; `types` are those of the arrays."""
     constants = {"BLOCK": _BLOCK, **constants}

@@ -17,6 +17,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import LOAD, wrong_load
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import read_behind_store
 
 STORE, _CONVERT, _POINTER_STORE = "tt.descriptor_store", "ttg.convert_layout", "tt.store"
 
@@ -48,6 +49,8 @@ def match_epilogue(nest: LoopNest) -> Epilogue | Refusal:
             return Refusal(each, f"{each.name} in the epilogue is neither computation nor store")
     if not stores and not pointers:
         return Refusal(nest.outer.operation, "the tile loop stores nothing")
+    if read := read_behind_store(nest):
+        return read
     return Epilogue(tuple(_tile_loads(nest)), tuple(stores), tuple(pointers))
 
 

@@ -25,6 +25,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.ping_pong_whole import (
     whole_bytes,
     whole_obstacle,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import read_back_obstacle
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import (
     Scheme,
     stage_counts,
@@ -44,7 +45,11 @@ NAME: SchemeName = "ping-pong"
 
 def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     """Each group computes every other tile alone, with 4 warps."""
-    refusal = warps_obstacle(nest, (WGMMA_WARPS, GROUPS * WGMMA_WARPS)) or wrong_steps(nest)
+    refusal = (
+        warps_obstacle(nest, (WGMMA_WARPS, GROUPS * WGMMA_WARPS))
+        or wrong_steps(nest)
+        or read_back_obstacle(nest, "one group's epilogue does not wait for the other's")
+    )
     if refusal is not None:
         return refusal
     in_pieces = parts_obstacle(nest, _windows(nest), WGMMA_WARPS, machine.limits)

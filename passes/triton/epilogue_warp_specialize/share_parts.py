@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of, is_pure
-from tilepass.ir.engine import Operation, ir, operations, plain
+from tilepass.ir.engine import Operation, ir, operations
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
@@ -15,6 +15,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.options import Subtiles
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces, pieces_of
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import place_of
 from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     Needed,
@@ -177,13 +178,13 @@ def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | Non
     tile."""
     stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
     written = {root_of(each.operands[0]) for each in stores}
-    places = [_place(each) for each in stores]
+    places = [place_of(each) for each in stores]
     for needed in (*slices.initial.needed, *slices.epilogue.needed):
         load = needed.operation
         if load.name not in _LOADS or nest.is_tile_load(load):
             continue
         once_only = load in nest.prelude
-        if _place(load) in places and not once_only:
+        if place_of(load) in places and not once_only:
             continue
         root = root_of(load.operands[0])
         if root is None or root in written or None in written:
@@ -192,14 +193,6 @@ def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | Non
                 reason = "what the tile loop stores is loaded in front of it, once for all tiles"
             return Refusal(load, reason)
     return None
-
-
-def _place(operation: Operation) -> tuple[ir.Value, ...]:
-    """What tells where a load or store is: pointers, or a descriptor and coordinates."""
-    operands = [plain(each) for each in operation.operands]
-    if operation.name == "tt.descriptor_store":
-        return operands[0], *operands[2:]
-    return tuple(operands) if operation.name == "tt.descriptor_load" else (operands[0],)
 
 
 def has_tensors(operation: Operation) -> bool:

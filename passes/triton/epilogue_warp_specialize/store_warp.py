@@ -36,6 +36,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.producer import (
     build_producer,
     cursors_of,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import read_back_obstacle
 from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     Cursor,
     Ring,
@@ -85,6 +86,7 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
         warps_obstacle(nest, (4, 8))
         or accumulator_obstacle(nest, machine)
         or scalar_obstacle(nest, store_roots(nest), "where the store warp stores")
+        or read_back_obstacle(nest, "the consumers do not wait for the store warp")
     )
 
 

@@ -1,0 +1,81 @@
+"""Loads of what the tile loop itself stores, which a scheme may not take out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+
+from tilepass.analysis.memory_order import root_of
+from tilepass.ir.effects import Effect, effects_of
+from tilepass.ir.engine import Operation, ir, operations, plain
+from tilepass.ir.loops import LoopNest, backward_slice, defining_operation
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import written_roots
+
+_TMA_STORE = "tt.descriptor_store"
+
+
+def read_back_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
+    """A refusal where the tile loop may load what it has stored for a tile before: a scheme does
+    not keep the order of the two, and `because` is why.
+
+    A tile may be loaded from where it is stored: tiles whose place depends on their number are
+    taken to be apart, as two programs that compute them would need it too.
+    """
+    stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
+    places = [place for place in map(place_of, stores) if _depends_on_tile(nest, place)]
+    around = (*nest.tile_operations, *nest.epilogue)
+    for read in _reads_of(around, written_roots(nest)):
+        if place_of(read) not in places:
+            return Refusal(
+                read,
+                f"{read.name} may read what the tile loop stores, and {because}",
+                "load and store through different arguments",
+            )
+    return None
+
+
+def place_of(operation: Operation) -> tuple[ir.Value, ...]:
+    """What tells where a load or store is: pointers, or a descriptor and coordinates."""
+    operands = [plain(each) for each in operation.operands]
+    if operation.name == _TMA_STORE:
+        return operands[0], *operands[2:]
+    return tuple(operands if operation.name == "tt.descriptor_load" else operands[:1])
+
+
+def _depends_on_tile(nest: PersistentNest, place: tuple[ir.Value, ...]) -> bool:
+    sources = backward_slice(list(place), nest.outer.operation)
+    used = [*place, *(operand for each in sources for operand in each.operands)]
+    return any(defining_operation(value) is None and nest.outer.defines(value) for value in used)
+
+
+def read_behind_store(nest: LoopNest) -> Refusal | None:
+    """A refusal where an epilogue loads what it has stored with TMA before: the source waits for
+    each store, and consumers wait only before they fill its buffer again."""
+    written = set[tuple[str, int] | None]()
+    for each in nest.after:
+        if read := next(_reads_of((each,), written), None) if written else None:
+            return Refusal(
+                read,
+                f"{read.name} may read what a TMA store in front of it writes, and consumers do "
+                "not wait there for their stores",
+                "use the value that was stored",
+            )
+        if each.name == _TMA_STORE:
+            written.add(root_of(each.operands[0]))
+    return None
+
+
+def _reads_of(
+    among: Iterable[Operation], written: AbstractSet[tuple[str, int] | None]
+) -> Iterator[Operation]:
+    """The operations, at any depth, that may load through what derives from these roots.
+
+    Different arguments of the kernel are taken not to overlap, as Triton's pipeliner does.
+    """
+    for each in (inside for one in among for inside in operations(one)):
+        if len(each.regions) or not effects_of(each) & Effect.READ:
+            continue
+        root = root_of(each.operands[0]) if len(each.operands) else None
+        if root is None or root in written or None in written:
+            yield each

@@ -11,6 +11,7 @@ import pytest
 from cute_support import PASSES
 
 from tilepass.cli.main import main
+from tilepass.cli.opt import main as opt
 from tilepass.core.errors import TilepassError
 from tilepass.dump.kernel_files import RecorderOptions
 from tilepass.dump.local_memory import read_listing
@@ -97,6 +98,25 @@ def test_a_file(tmp_path: Path) -> None:
     steps = read_steps(folder)
     assert re.search(r"cute-lowering\.mlir:29:7: remark: \[drop-gemms\]", steps[1].remarks[0])
     assert ".target sm_120a" in text_of(folder, steps[-2])
+
+
+@pytest.mark.parametrize("how", ["compiled", "passes alone"])
+@pytest.mark.parametrize("locations", [False, True])
+def test_what_is_dumped_can_be_read_back(how: str, locations: bool, tmp_path: Path) -> None:
+    """A barrier's pretty form with a location cannot."""
+    file = tmp_path / "barrier.mlir"
+    file.write_text(MODULE.read_text().replace("cuda.return", "nvvm.barrier\n      cuda.return"))
+    dump = tmp_path / "dump"
+    options = ["--locations"] if locations else []
+    options += ["--only-pipeline"] if how == "passes alone" else ["--target", "cuda:90"]
+    assert main(["dump-ir", str(file), "-o", str(dump), "--no-html", *options, *WITH_PASS]) == 0
+    folder = only_folder(dump)
+    for step in read_steps(folder)[:2]:
+        text = text_of(folder, step)
+        assert "loc(" in text if locations else "\n      nvvm.barrier\n" in text
+        again = tmp_path / "again.mlir"
+        assert opt([str(folder / str(step.file)), "-o", str(again)]) == 0
+        assert "\n      nvvm.barrier\n" in again.read_text()
 
 
 def test_passes_alone_on_a_file(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--only-pipeline", action="store_true",
         help="run no stage on the file, only -p, which may name Triton's passes")  # fmt: skip
     add("--only-changed", action="store_true", help="leave out the IR after passes without effect")
-    add("--locations", action="store_true", help="keep source locations in the IR")
+    add("--locations", action="store_true",
+        help="keep source locations in the IR; CuTe's is in generic form then")  # fmt: skip
     add("--kernel", metavar="REGEX", default="", help="names of the kernels to dump (all)")
     add("--no-html", action="store_true", help="write no pages")
     return parser

@@ -53,11 +53,11 @@ def dump_pipeline(
     )
     write_compilation(folder, record)
     files = KernelFiles(folder, options)
-    files.add_source(work.text("pretty", debug_info=True) + "\n")
+    files.add_source(work.text("pretty", debug_info=options.locations) + "\n")
     for step in steps:
         context = make_context(step, work, target, _ignore)
         work.run(step, context)
-        text = work.text("pretty", debug_info=True) + "\n"
+        text = work.text("pretty", debug_info=options.locations) + "\n"
         origin = "tilepass" if isinstance(step, Pass) else "triton"
         files.add_pass(stage, str(step), origin, text, Said.in_context(context))
 

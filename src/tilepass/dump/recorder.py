@@ -79,6 +79,11 @@ class Recorder:
         self._threads = threading.local()
         self._earlier: tuple[str, tuple[PassRun, ...]] | None = None
 
+    @property
+    def locations(self) -> bool:
+        """Whether the dump keeps locations."""
+        return self._options.locations
+
     def begin_with(self, source: str, runs: Sequence[PassRun]) -> None:
         """The next compilation starts from `source` and the passes that have run on it."""
         self._earlier = (source, tuple(runs))

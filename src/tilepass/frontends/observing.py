@@ -59,3 +59,16 @@ class ContextObserver(Protocol):
     def before_pass(self, context: PassContext) -> None:
         """A Python pass is about to run with `context`; its `after_pass` comes from the same
         thread, and does not come if the pass fails."""
+
+
+@runtime_checkable
+class LocationObserver(Protocol):
+    """An observer that says whether it wants locations in the texts; others are given them.
+
+    Without them the IR of CuTe modules is in its pretty form, with them in the generic one.
+    """
+
+    @property
+    def locations(self) -> bool:
+        """Whether it wants them."""
+        ...

@@ -73,6 +73,7 @@ __all__ = [
     "passmanager",
     "plain",
     "print_generic",
+    "print_readable",
     "print_to",
     "rewrite",
     "same_value",
@@ -138,6 +139,18 @@ def print_generic(module: Module) -> str:
     with MemoryFile() as file:
         print_to(module, file)
         return file.read()
+
+
+def print_readable(module: Module, *, locations: bool, generic: bool = False) -> str:
+    """Text of a module that can be read back: pretty without locations unless `generic`.
+
+    With locations it is always generic. In the pretty form of an operation that may end in an
+    attribute, as `nvvm.barrier`, MLIR takes the location behind it for that attribute.
+    """
+    text: str = module.operation.get_asm(
+        enable_debug_info=locations, print_generic_op_form=generic or locations
+    )
+    return text
 
 
 def print_to(module: Module | Operation, file: MemoryFile) -> None:

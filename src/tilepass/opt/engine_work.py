@@ -50,10 +50,9 @@ class EngineWork:
         return engine.operation_names(self._module)
 
     def text(self, form: Form, *, debug_info: bool) -> str:
-        """As `Work.text`; operations of unknown dialects have no pretty form."""
-        text = self._module.operation.get_asm(
-            enable_debug_info=debug_info, print_generic_op_form=form == "generic"
-        )
+        """As `Work.text`; operations of unknown dialects have no pretty form, and with debug info
+        none has."""
+        text = engine.print_readable(self._module, locations=debug_info, generic=form == "generic")
         return text.rstrip("\n")
 
 

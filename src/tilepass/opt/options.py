@@ -143,7 +143,7 @@ _SWITCHES = {
     "split-input-file": "process the parts between '// -----' lines one by one",
     "verify-diagnostics": "check the diagnostics against expected-error comments and their like",
     "allow-unregistered-dialect": "accept operations of unknown dialects (input in generic form)",
-    "mlir-print-debuginfo": "print locations",
+    "mlir-print-debuginfo": "print locations; a CuTe module is in generic form then",
     "mlir-print-ir-before-all": "print the IR on stderr before every pass",
     "mlir-print-ir-after-all": "print the IR on stderr after every pass",
     "mlir-print-ir-after-change": "print the IR on stderr after every pass that changed it",

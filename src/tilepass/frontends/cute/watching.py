@@ -6,15 +6,20 @@ compiler with the same options: the IR after each of the passes that run alone, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.cute.lowering import compile_copy, lower_for_analysis
 from tilepass.frontends.cute.places import STAGE
 from tilepass.frontends.cute.tracing import Trace
-from tilepass.frontends.observing import Compilation, ContextObserver, StageObserver
-from tilepass.ir.engine import Module
+from tilepass.frontends.observing import (
+    Compilation,
+    ContextObserver,
+    LocationObserver,
+    StageObserver,
+)
+from tilepass.ir.engine import Module, print_readable
 
 LOWERING = "lower"
 
@@ -33,7 +38,7 @@ class Watched:
         options = {**trace.options, "kernels": list(kernels)}
         compilation = Compilation(trace.key, kernel, "cute", trace.target, options)
         for observer in observers:
-            observer.begin(compilation, lambda: _text(trace.module))
+            observer.begin(compilation, _printer(trace.module, observer))
 
     def before_pass(self, context: PassContext) -> None:
         """A pass is about to run on the traced module."""
@@ -62,9 +67,10 @@ class Watched:
         self, stage: str, text: str, origin: Literal["cute", "tilepass"], module: Module
     ) -> None:
         for observer in self._observers:
-            observer.after_pass(stage, self._passes, text, origin, lambda: _text(module))
+            observer.after_pass(stage, self._passes, text, origin, _printer(module, observer))
         self._passes += 1
 
 
-def _text(module: Module) -> str:
-    return module.operation.get_asm(enable_debug_info=True)
+def _printer(module: Module, observer: StageObserver) -> Callable[[], str]:
+    locations = observer.locations if isinstance(observer, LocationObserver) else True
+    return lambda: print_readable(module, locations=locations)

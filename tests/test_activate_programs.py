@@ -71,6 +71,10 @@ def test_run_passes_on_arguments_and_status(rewrite: Path, tmp_path: Path) -> No
         ),
         (["-p", "cse"], "error: 'cse' is a pass of Triton"),
         (["-p", "flatten-loops{mode=maybe}"], "error: pass 'flatten-loops', option 'mode'"),
+        (
+            ["-p", "flatten-loops@end:trace"],
+            "error: pass 'flatten-loops' cannot run at 'end:trace'",
+        ),
         (["-p", "flatten-loops,,"], "error: pipeline: expected a pass name"),
         (["-p", "flatten-loops", "--load", "nowhere.py"], "error: --load nowhere.py: no such file"),
         (["-p", "flatten-loops", "--remarks", "al"], "error: remarks: 'al' is not one of"),

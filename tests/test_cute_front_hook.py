@@ -138,6 +138,12 @@ def test_there_is_one_place() -> None:
         enabled("drop-gemms@start:trace", load=[PASSES])
 
 
+def test_a_pass_for_every_module_may_run_on_cutes() -> None:
+    with enabled("test-round-trip@end:trace,drop-gemms", load=[PASSES]) as session:
+        assert compiled_mmas() == MMAS_OF_ONE
+    assert session.pipeline.startswith("test-round-trip@end:trace,")
+
+
 def test_validation_does_not_reach_cute() -> None:
     with enabled("drop-gemms", load=[PASSES], validate=True, remarks="none") as session:
         pass

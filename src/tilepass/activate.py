@@ -124,8 +124,9 @@ def enabled(
     leave it while no other thread is in the first launch of a kernel: the caches on disk stay right
     in any case, but that launch may keep the kernel in memory under the other pipeline.
 
-    Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError; compiling
-    raises AnchorError for a pass whose place the compilation does not have, and PassFailure.
+    Raises PipelineSyntaxError, UnknownPassError, OptionError, UnsupportedVersionError, AnchorError
+    for a pass of one compiler at a place of the other; compiling raises AnchorError for a pass
+    whose place the compilation does not have, and PassFailure.
     """
     shown = parse_remark_kinds(remarks)
     passes = place_passes(pipeline_text, load)

@@ -150,7 +150,8 @@ class Pass(ABC):
     """A compiler pass. Subclasses set `name`, `anchor`, `touches`, and `Options` if they have any.
 
     `touches` names operations (`"tt.dot"`): a module whose text holds none of them is not even
-    parsed. An empty tuple means every module.
+    parsed. An empty tuple means every module. A pass that touches operations stays in the compiler
+    that its `anchor` is in, wherever a pipeline places it.
     """
 
     name: ClassVar[str]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.errors import UnknownPassError, UnsupportedVersionError
+from tilepass.core.errors import AnchorError, UnknownPassError, UnsupportedVersionError
 from tilepass.core.pass_base import Pass
 from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
 from tilepass.core.registry import instantiate, load_file
+from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES, TRACE, language_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ def place_passes(
     """The passes of a pipeline at the anchors given there, or at their own.
 
     `load` names Python files with passes; `quiet` is for `load_file`. Imports the passes, but no
-    compiler. Raises PipelineSyntaxError, UnknownPassError, OptionError.
+    compiler. Raises PipelineSyntaxError, UnknownPassError, OptionError, and AnchorError for a place
+    in the other compiler.
     """
     for path in load:
         load_file(path, quiet=quiet)
@@ -39,7 +41,28 @@ def place_passes(
     for item in parse_pipeline(pipeline_text):
         instance = _instantiate(item)
         placed.append(Placed(instance, item.anchor or instance.anchor))
+        _check_language(placed[-1])
     return tuple(placed)
+
+
+def _check_language(placed: Placed) -> None:
+    """Raise AnchorError for a pass of one compiler at a place where only the other has modules.
+
+    Whose it is its own anchor says; one that takes every module (`touches` is empty) is nobody's.
+    """
+    instance, asked_for = placed.instance, language_of(placed.anchor)
+    own = language_of(instance.anchor)
+    # A stage of neither compiler is a misspelt one of Triton's: a compilation names those it has.
+    if own is None or not instance.touches or own == (asked_for or "triton"):
+        return
+    at_home = (
+        f"the CuTe DSL, whose only place is {Anchor.end_of(TRACE)}"
+        if own == "cute"
+        else f"Triton, whose stages are {', '.join((*MLIR_STAGES, LAST_STAGE))}"
+    )
+    raise AnchorError(
+        f"pass '{instance.name}' cannot run at '{placed.anchor}': it is made for {at_home}"
+    )
 
 
 def _instantiate(item: PipelineItem) -> Pass:

@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from tilepass.core.anchor import Anchor
 from tilepass.core.errors import AnchorError
 from tilepass.frontends.placed import Placed
+from tilepass.frontends.stages import TRACE, language_of
 
-# The one stage of the DSL: from Python to the module that its compiler is given.
-STAGE = "trace"
-_PLACE = Anchor.end_of(STAGE)
+_PLACE = Anchor.end_of(TRACE)
 
 
 def is_for_cute(placed: Placed) -> bool:
     """Whether a pass runs on CuTe modules; the others run in Triton."""
-    return placed.anchor.where == STAGE
+    return language_of(placed.anchor) == "cute"
 
 
 def check_places(passes: Iterable[Placed]) -> None:

@@ -11,7 +11,6 @@ from typing import Literal
 
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.cute.lowering import compile_copy, lower_for_analysis
-from tilepass.frontends.cute.places import STAGE
 from tilepass.frontends.cute.tracing import Trace
 from tilepass.frontends.observing import (
     Compilation,
@@ -19,6 +18,7 @@ from tilepass.frontends.observing import (
     LocationObserver,
     StageObserver,
 )
+from tilepass.frontends.stages import TRACE
 from tilepass.ir.engine import Module, print_readable
 
 LOWERING = "lower"
@@ -48,7 +48,7 @@ class Watched:
 
     def after_pass(self, a_pass: Pass) -> None:
         """It has run."""
-        self._show(STAGE, str(a_pass), "tilepass", self._trace.module)
+        self._show(TRACE, str(a_pass), "tilepass", self._trace.module)
 
     def finish(self) -> None:
         """Show what the compiler makes of the module. Raises TilepassError where it fails."""

@@ -8,12 +8,7 @@ from collections.abc import Callable, Sequence
 from tilepass.core.anchor import EVERY
 from tilepass.core.errors import AnchorError, nearest
 from tilepass.frontends.placed import Placed
-
-# The stages whose result is an MLIR module, and the one that starts from one. The latter's later
-# passes work on LLVM operations, whose attributes differ between LLVM versions: the IR engine does
-# not read them all, so EVERY means the passes of the former.
-MLIR_STAGES = ("ttir", "glir", "ttgir")
-LAST_STAGE = "llir"
+from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 
 
 class Places:

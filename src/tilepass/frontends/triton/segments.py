@@ -19,8 +19,9 @@ from tilepass.core.errors import AnchorError, ParseError, PassFailure
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
 from tilepass.frontends.placed import Placed
+from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 from tilepass.frontends.triton import assembling, bridge
-from tilepass.frontends.triton.places import LAST_STAGE, MLIR_STAGES, Places
+from tilepass.frontends.triton.places import Places
 from tilepass.frontends.triton.recording import (
     ModuleStandIn,
     RecordedPass,

@@ -1,7 +1,7 @@
 """A program that knows no passes: `torch.compile` with Triton matmuls, timed beside eager.
 
 usage: [tilepass run -p epilogue-warp-specialize --] python scripts/torch_compile_call.py
-       [--shapes 8192x8192x512,...] [--rounds N]
+       [--shapes 8192x8192x512,...] [--dynamic] [--rounds N]
 
 Inductor generates the kernels, times its templates (the persistent one with TMA among them) and
 takes the fastest; cuBLAS is not among the choices. C = A B^T in bf16, alone and with bias and GELU.
@@ -40,13 +40,13 @@ def product_bias_gelu(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> t
     return torch.nn.functional.gelu(a @ b.T + bias)
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Function, dynamic: bool) -> Function:
     """With Inductor's Triton templates alone, autotuned."""
     config: Any = import_module("torch._inductor.config")
     config.max_autotune_gemm_backends = "TRITON"
     config.triton.enable_persistent_tma_matmul = True
     torch_: Any = import_module("torch")  # its stubs leave the options' types open
-    return torch_.compile(function, mode="max-autotune-no-cudagraphs", dynamic=False)
+    return torch_.compile(function, mode="max-autotune-no-cudagraphs", dynamic=dynamic)
 
 
 def operands(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -60,10 +60,10 @@ def operands(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor, torch.
     return uniform(M, K), uniform(N, K), uniform(N)
 
 
-def call(function: Function, shape: tuple[int, ...], rounds: int) -> str:
+def call(function: Function, shape: tuple[int, ...], dynamic: bool, rounds: int) -> str:
     """One line of results. Raises TilepassError if the result is wrong."""
     inputs = operands(shape)
-    faster = compiled(function)
+    faster = compiled(function, dynamic)
     found = faster(*inputs).float()
     exact = function(*(each.float() for each in inputs))
     error = float(((found - exact).abs() / (1 + exact.abs())).max())
@@ -83,6 +83,7 @@ def main() -> int:
     """Make the calls; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--shapes", default="8192x8192x512,4096x4096x4096", metavar="MxNxK,...")
+    parser.add_argument("--dynamic", action="store_true", help="sizes unknown to the compiler")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     shapes: str = options.shapes
@@ -91,7 +92,7 @@ def main() -> int:
             raise TilepassError("no GPU: torch.compile makes Triton kernels on one only")
         for text in shapes.split(","):
             for function in (product, product_bias_gelu):
-                line = call(function, parse_shape(text), options.rounds)
+                line = call(function, parse_shape(text), options.dynamic, options.rounds)
                 print(f"{text} {function.__name__}: {line}", flush=True)
     except TilepassError as error:
         print(report(error), file=sys.stderr)

@@ -108,7 +108,8 @@ def narrow(
 
 @triton.jit
 def added_to(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, HOW: tl.constexpr):
-    """C += A B^T; all tiles to one place, or C added to itself behind the store once more."""
+    """C += A B^T; all tiles to one place, or to one place the last, or C added to itself behind the
+    store once more."""
     a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK, BLOCK])
     b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK, BLOCK])
     c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
@@ -119,9 +120,12 @@ def added_to(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK: tl.constexpr, HOW: tl.constexp
         for k in range(0, K, BLOCK):
             a, b = a_desc.load([row, k]), b_desc.load([column, k])
             accumulator = tl.dot(a, b.T, accumulator)
-        if HOW == "one place":
+        if HOW != "behind":
             row, column = tl.program_id(0) * BLOCK, 0
-        c = (c_desc.load([row, column]) + accumulator).to(tl.float16)
+        if HOW == "the last":
+            c = accumulator.to(tl.float16)
+        else:
+            c = (c_desc.load([row, column]) + accumulator).to(tl.float16)
         c_desc.store([row, column], c)
         if HOW == "behind":
             c_desc.store([row, column], c + c_desc.load([row, column]))

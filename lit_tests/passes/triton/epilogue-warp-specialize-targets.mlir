@@ -49,7 +49,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : !acc
-    // expected-remark@+1 {{hip:gfx942 is left to Triton's own warp specialization}}
+    // expected-remark@+1 {{hip:gfx942 is left alone: this pass knows sm_90 (Hopper)}}
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand

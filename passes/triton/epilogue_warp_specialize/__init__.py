@@ -83,10 +83,12 @@ class EpilogueWarpSpecialize(Pass):
     Descriptors that the tile loop makes, the same each time, are made once in front of it. Early
     returns in front of the tile loop stay as they are.
 
-    Sound when all that the loops do besides the loads, the dot and the stores is a computation
-    that may be repeated in each partition, and when the producer's loads may overtake the stores of
+    Sound when all that the loops do besides the loads, the dot and the stores is a computation that
+    may be repeated in each partition, and when the producer's loads may overtake the stores of
     tiles before: taken to be so where they go through different arguments of the kernel, as
-    Triton's pipeliner does. The dots and their order are those of the source: the same bits.
+    Triton's pipeliner does; and when the tiles of one program are stored to different places, for
+    `ping-pong` and where a tile is loaded from where it is stored. The dots and their order are
+    those of the source: the same bits.
 
     The anchor is the place behind triton-loop-aware-cse; the pass named is one that every target's
     pipeline has, so that others than sm_90 get their remark. A scheme that is asked for and cannot
@@ -95,16 +97,17 @@ class EpilogueWarpSpecialize(Pass):
     specialization is left alone; several CTAs in a cluster; `maxnreg`; kernels that are
     warp-specialized already or hold other loops; tile loops under a condition, with a branch in
     front of them that does not lead to a return alone or hands values on, or with a branch behind
-    them; no dot loop directly in a tile loop; carried tensors; loads of what the tile stores,
-    operations that order memory; an inner loop with several dots, dots that are no wgmma, operands
-    that are computed or in registers or not loaded by TMA, loads used beside the dot, partial sums
-    of fp8; coordinates and bounds that are computed from tensors; descriptors that vary from tile
-    to tile or are made in the tile loop from what is loaded or divided there, or of another shape
-    than what is loaded; TMA reductions, atomics, TMA stores under a condition; numbers of warps
-    other than 4 or 8; `store-warp` without TMA stores; `ping-pong` where the number of steps varies
-    or the tile loop carries scalars; epilogues that are not computed tile element by tile element
-    (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory or registers than
-    there are.
+    them; no dot loop directly in a tile loop; carried tensors; loads of what the tile stores (but
+    of the tile from where it is stored), and any behind a TMA store; operations that order memory;
+    an inner loop with several dots, dots that are no wgmma, operands that are computed or in
+    registers or not loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and
+    bounds that are computed from tensors; descriptors that vary from tile to tile or are made in
+    the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
+    reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8
+    (`split-consumer` takes 16 too); `store-warp` without TMA stores; `ping-pong` where the number
+    of steps varies or the tile loop carries scalars; epilogues that are not computed tile element
+    by tile element (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory
+    or registers than there are.
     Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
     """
 

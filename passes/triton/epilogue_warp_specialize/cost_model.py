@@ -18,8 +18,8 @@ def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
     Facts as `nest_facts` gives them, and `stages_SCHEME` for each scheme that can be built: how
     many slots for the dot's operands fit. Measured for bf16, K from 512 to 16384, against cuBLAS's
     plain and fused calls, geometric means (results/warp_specialize_*.json): ping-pong with 128x128
-    tiles 1.072 plain, 1.108 with bias and GELU, 1.240 with a residual; split consumers with 128x256
-    tiles 1.045, 1.019, 1.150; the plain kernel 0.949, 0.947, 0.993. The tile is the kernel's:
+    tiles 1.072 plain, 1.108 with bias and GELU, 1.243 with a residual; split consumers with 128x256
+    tiles 1.045, 1.019, 1.152; the plain kernel 0.949, 0.947, 0.991. The tile is the kernel's:
     ping-pong's groups hold all of it in 4 warps. Both were ahead of the plain kernel at each K but
     16384, where they were within 1.3 % of it; K is not known to the compiler.
     """

@@ -99,10 +99,10 @@ def _wrong_target(loop: Loop, target: Target | None) -> Refusal | None:
         return Refusal(loop.operation, "the target is not known", "name it: --target cuda:90")
     if target.backend == "cuda" and target.arch == _HOPPER:
         return None
-    return Refusal(
-        loop.operation,
-        f"{target} is left to Triton's own warp specialization: this pass knows sm_90 (Hopper)",
-    )
+    left = f"{target} is left alone"
+    if target.backend == "cuda" and isinstance(target.arch, int) and target.arch > _HOPPER:
+        left = f"{target} is left to Triton's own warp specialization"
+    return Refusal(loop.operation, f"{left}: this pass knows sm_90 (Hopper)")
 
 
 def _wrong_module(loop: Loop) -> Refusal | None:

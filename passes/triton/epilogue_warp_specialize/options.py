@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tilepass.core.errors import OptionError
@@ -32,7 +32,7 @@ class Options:
     alternate_epilogues: Literal["auto", "true", "false"] = "auto"
 
     def __post_init__(self) -> None:
-        """Raises OptionError for numbers that no scheme can be built with."""
+        """Raises OptionError for what no scheme can be built with."""
         for name, value, fewest in (
             ("stages", self.stages, 2),
             ("c-buffers", self.c_buffers, 1),
@@ -42,12 +42,18 @@ class Options:
                     f"pass 'epilogue-warp-specialize', option '{name}': {value} is too few, "
                     f"{fewest} is the least"
                 )
+        if self.alternate_epilogues == "true" and self.scheme not in ("auto", "split-consumer"):
+            raise OptionError(
+                "pass 'epilogue-warp-specialize', option 'alternate-epilogues': it is for "
+                f"scheme=split-consumer, not {self.scheme}"
+            )
 
-    def __str__(self) -> str:
-        return (
-            f"stages={self.stages}, c-buffers={self.c_buffers}, "
-            f"epilogue-subtile={self.epilogue_subtile}, late-subtiles={self.late_subtiles}"
-        )
+    def asked_for(self) -> dict[str, object]:
+        """By the name of its field, each number that is not left open."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: value for name, value in values.items() if name != "scheme" and value != "auto"
+        }
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.ping_pong_whole import (
     whole_bytes,
     whole_obstacle,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.read_back import read_back_obstacle
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import (
+    read_back_obstacle,
+    store_again_obstacle,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import (
     Scheme,
     stage_counts,
@@ -41,6 +44,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import WGMMA_WA
 from tilepass.passes.triton.epilogue_warp_specialize.turns import GROUPS, wrong_steps
 
 NAME: SchemeName = "ping-pong"
+_UNORDERED = "one group's epilogue does not wait for the other's"
 
 
 def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
@@ -48,7 +52,8 @@ def obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
     refusal = (
         warps_obstacle(nest, (WGMMA_WARPS, GROUPS * WGMMA_WARPS))
         or wrong_steps(nest)
-        or read_back_obstacle(nest, "one group's epilogue does not wait for the other's")
+        or read_back_obstacle(nest, _UNORDERED)
+        or store_again_obstacle(nest, _UNORDERED)
     )
     if refusal is not None:
         return refusal

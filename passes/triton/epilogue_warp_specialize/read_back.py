@@ -1,4 +1,4 @@
-"""Loads of what the tile loop itself stores, which a scheme may not take out of order."""
+"""What the tile loop stores again or loads, which a scheme may not take out of order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def read_back_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
     A tile may be loaded from where it is stored: tiles whose place depends on their number are
     taken to be apart, as two programs that compute them would need it too.
     """
-    stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
-    places = [place for place in map(place_of, stores) if _depends_on_tile(nest, place)]
+    places = [place for place in map(place_of, _stores_of(nest)) if _depends_on_tile(nest, place)]
     around = (*nest.tile_operations, *nest.epilogue)
     for read in _reads_of(around, written_roots(nest)):
         if place_of(read) not in places:
@@ -33,6 +32,18 @@ def read_back_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
                 "load and store through different arguments",
             )
     return None
+
+
+def store_again_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
+    """A refusal where every tile is stored to one place: the last of them is to stay there."""
+    for store in _stores_of(nest):
+        if not _depends_on_tile(nest, place_of(store)):
+            return Refusal(store, f"all tiles are stored to one place, and {because}")
+    return None
+
+
+def _stores_of(nest: PersistentNest) -> list[Operation]:
+    return [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
 
 
 def place_of(operation: Operation) -> tuple[ir.Value, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilepass.passes.triton.epilogue_warp_specialize.budget import (
     Limits,
@@ -80,9 +80,23 @@ def choose(
         if least is None or needed < least[0]:
             least = (needed, plan)
     if least is None:
-        return Refusal(nest.outer.operation, f"{scheme.name} cannot be built with {options}")
+        return _unsuited(scheme, nest, options, limits)
     return Refusal(
         nest.outer.operation,
         f"{least[1]} takes {least[0]} bytes of shared memory of {limits.shared_bytes}",
         "take a smaller tile or fewer stages",
+    )
+
+
+def _unsuited(scheme: Scheme, nest: PersistentNest, options: Options, limits: Limits) -> Refusal:
+    """A refusal where the options leave no plan, with the one of them that does."""
+    asked_for = options.asked_for()
+    texts = {name: f"{name.replace('_', '-')}={value}" for name, value in asked_for.items()}
+    for name in asked_for:
+        relaxed = replace(options, **{name: "auto"})
+        if next(scheme.plans(nest, relaxed, limits), None) is not None:
+            reason = f"{scheme.name} cannot be built with {texts[name]}"
+            return Refusal(nest.outer.operation, reason, f"leave {name.replace('_', '-')} open")
+    return Refusal(
+        nest.outer.operation, f"{scheme.name} cannot be built with {', '.join(texts.values())}"
     )

@@ -96,7 +96,11 @@ def _missed(nest: Nest, module: Module, chosen: Sequence[Mutant]) -> list[str]:
     [
         (Nest(warps=16), PONG, "num_warps = 16: this takes 4 or 8"),
         (Nest(n=256), PONG, "the accumulator takes 256 registers a thread"),
-        (Nest(), f"{PONG},late-subtiles=1", "ping-pong cannot be built with late-subtiles=1; leave"),
+        (
+            Nest(),
+            f"{PONG},late-subtiles=1",
+            "ping-pong cannot be built with late-subtiles=1; leave",
+        ),
     ],
     ids=("warps", "registers", "late"),
 )

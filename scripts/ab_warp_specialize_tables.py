@@ -80,6 +80,8 @@ def count_study(study: Study, deadline: float, path: Path) -> bool:
     """Read, print and write the counters of every arm at every shape; whether all could be read."""
     print(f"\n{study.name}: one launch of each arm, by ncu")
     points: list[dict[str, Any]] = []
+    _, clock_facts = open_clock()
+    content = {"schema": COUNTERS, "environment": gpu_facts(clock_facts), "points": points}
     well = True
     for index, point in enumerate(study.job.points):
         arms: list[dict[str, Any]] = []
@@ -98,8 +100,6 @@ def count_study(study: Study, deadline: float, path: Path) -> bool:
             arms.append({"arm": arm.label, "kernels": kernels})
             for each in found:
                 print(f"{point.describe()} {arm.label}: {each.describe()}", flush=True)
-        _, clock_facts = open_clock()
-        content = {"schema": COUNTERS, "environment": gpu_facts(clock_facts), "points": points}
         write_json(path, content)
     return well
 

@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tilepass.ab.gdn_study.build import content_of
 from tilepass.ab.gdn_study.source import load_class
 from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
 from tilepass.ab.gdn_study.workload import Inputs, case, reference
-from tilepass.core.errors import TilepassError, report
+from tilepass.cli.guard import run_guarded
 
 CACHE = Path(__file__).resolve().parents[1] / "out" / "flashinfer"
 
@@ -51,20 +52,16 @@ def call(folder: Path) -> None:
         print(f"largest error of the {name}: {error:.1e}", file=sys.__stdout__)
 
 
-def main() -> int:
-    """Make one call."""
-    try:
-        given = sys.argv[1] if len(sys.argv) > 1 else None
-        folder = Path(given).resolve() if given else unpacked(WITHOUT_SKIP, CACHE)
-        # The DSL writes the PTX that it keeps into the working directory.
-        with tempfile.TemporaryDirectory() as scratch:
-            os.chdir(scratch)
-            call(folder)
-    except TilepassError as error:
-        print(report(error), file=sys.stderr)
-        return 1
+def main(arguments: Sequence[str]) -> int:
+    """Make one call; returns the exit status. Raises TilepassError."""
+    given = next(iter(arguments), None)
+    folder = Path(given).resolve() if given else unpacked(WITHOUT_SKIP, CACHE)
+    # The DSL writes the PTX that it keeps into the working directory.
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        call(folder)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_guarded(main, sys.argv[1:]))

@@ -11,17 +11,16 @@ Exits non-zero if the kernel's result is wrong. Without a GPU the kernel is comp
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+from collections.abc import Sequence
 
 import torch
-import triton
 
+from tilepass.ab.in_turn import medians_in_turn
+from tilepass.ab.subjects import find_library
 from tilepass.ab.torch_matmul import LIBRARIES
-from tilepass.core.errors import TilepassError, report
+from tilepass.cli.guard import run_guarded
+from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton.targets import gpu_target
 from tilepass.kernels import get_workload
@@ -42,39 +41,25 @@ def call(shape_text: str, settings: str, rounds: int) -> None:
     launch()
     if wrong := workload.check(launch, inputs):
         raise TilepassError(f"the kernel's result is wrong: {wrong}")
-    module, _, function = LIBRARIES[config.epilogue].partition(":")
-    library: Callable[[Any], torch.Tensor] = getattr(import_module(module), function)
-    kernel_us, library_us = in_turn([launch, lambda: library(inputs)], rounds)
+    spec = LIBRARIES[config.epilogue]
+    library, name = find_library(spec), spec.rpartition(":")[2]
+    kernel_us, library_us = medians_in_turn([launch, lambda: library(inputs)], rounds)
     print(
         f"{shape_text} {config.epilogue}: kernel {kernel_us:.1f} us, "
-        f"PyTorch's {function} {library_us:.1f} us, ratio {library_us / kernel_us:.3f}"
+        f"PyTorch's {name} {library_us:.1f} us, ratio {library_us / kernel_us:.3f}"
     )
 
 
-def in_turn(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """Median us of each call, measured one after the other in every round."""
-    found: list[list[float]] = [[] for _ in calls]
-    bench: Any = triton.testing.do_bench
-    for _ in range(rounds):
-        for times, each in zip(found, calls, strict=True):
-            times.append(1000 * bench(each, warmup=5, rep=40, return_mode="median"))
-    return [statistics.median(times) for times in found]
-
-
-def main() -> int:
-    """Make one call; returns the exit status."""
+def main(arguments: Sequence[str]) -> int:
+    """Make one call; returns the exit status. Raises TilepassError."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("shape", nargs="?", default="8192x8192x512", metavar="MxNxK")
     parser.add_argument("--set", default="block_n=128,num_stages=4", help="the configuration")
     parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
-    try:
-        call(options.shape, options.set, options.rounds)
-    except TilepassError as error:
-        print(report(error), file=sys.stderr)
-        return 1
+    options = parser.parse_args(arguments)
+    call(options.shape, options.set, options.rounds)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_guarded(main, sys.argv[1:]))

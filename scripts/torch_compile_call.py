@@ -12,17 +12,17 @@ with a cold L2. Exits non-zero without a GPU, or if a result is wrong.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import torch
-import triton
 
-from tilepass.core.errors import TilepassError, report
+from tilepass.ab.in_turn import medians_in_turn
+from tilepass.cli.guard import run_guarded
+from tilepass.core.errors import TilepassError
 from tilepass.kernels.emit_ir import parse_shape
 
 Function = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -69,36 +69,27 @@ def call(function: Function, shape: tuple[int, ...], dynamic: bool, rounds: int)
     error = float(((found - exact).abs() / (1 + exact.abs())).max())
     if not error < TOLERANCE:
         raise TilepassError(f"the result of {function.__name__} is wrong by {error:.1e}")
-    bench: Any = triton.testing.do_bench
     calls = [partial(each, *inputs) for each in (faster, function)]
-    times = [
-        [1000 * bench(each, warmup=5, rep=40, return_mode="median") for each in calls]
-        for _ in range(rounds)
-    ]
-    ours, eager = (statistics.median(each) for each in zip(*times, strict=True))
+    ours, eager = medians_in_turn(calls, rounds)
     return f"compiled {ours:.1f} us, eager {eager:.1f} us, ratio {eager / ours:.3f}"
 
 
-def main() -> int:
-    """Make the calls; returns the exit status."""
+def main(arguments: Sequence[str]) -> int:
+    """Make the calls; returns the exit status. Raises TilepassError."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--shapes", default="8192x8192x512,4096x4096x4096", metavar="MxNxK,...")
     parser.add_argument("--dynamic", action="store_true", help="sizes unknown to the compiler")
     parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     shapes: str = options.shapes
-    try:
-        if not torch.cuda.is_available():
-            raise TilepassError("no GPU: torch.compile makes Triton kernels on one only")
-        for text in shapes.split(","):
-            for function in (product, product_bias_gelu):
-                line = call(function, parse_shape(text), options.dynamic, options.rounds)
-                print(f"{text} {function.__name__}: {line}", flush=True)
-    except TilepassError as error:
-        print(report(error), file=sys.stderr)
-        return 1
+    if not torch.cuda.is_available():
+        raise TilepassError("no GPU: torch.compile makes Triton kernels on one only")
+    for text in shapes.split(","):
+        for function in (product, product_bias_gelu):
+            line = call(function, parse_shape(text), options.dynamic, options.rounds)
+            print(f"{text} {function.__name__}: {line}", flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_guarded(main, sys.argv[1:]))

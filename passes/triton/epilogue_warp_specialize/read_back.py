@@ -22,7 +22,7 @@ def read_back_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
     A tile may be loaded from where it is stored: tiles whose place depends on their number are
     taken to be apart, as two programs that compute them would need it too.
     """
-    places = [place for place in map(place_of, _stores_of(nest)) if _depends_on_tile(nest, place)]
+    places = [place for place in map(place_of, stores_of(nest)) if _depends_on_tile(nest, place)]
     around = (*nest.tile_operations, *nest.epilogue)
     for read in _reads_of(around, written_roots(nest)):
         if place_of(read) not in places:
@@ -36,13 +36,14 @@ def read_back_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
 
 def store_again_obstacle(nest: PersistentNest, because: str) -> Refusal | None:
     """A refusal where every tile is stored to one place: the last of them is to stay there."""
-    for store in _stores_of(nest):
+    for store in stores_of(nest):
         if not _depends_on_tile(nest, place_of(store)):
             return Refusal(store, f"all tiles are stored to one place, and {because}")
     return None
 
 
-def _stores_of(nest: PersistentNest) -> list[Operation]:
+def stores_of(nest: PersistentNest) -> list[Operation]:
+    """The stores of the epilogue, by TMA and through pointers."""
     return [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
 
 
@@ -80,13 +81,18 @@ def read_behind_store(nest: LoopNest) -> Refusal | None:
 def _reads_of(
     among: Iterable[Operation], written: AbstractSet[tuple[str, int] | None]
 ) -> Iterator[Operation]:
-    """The operations, at any depth, that may load through what derives from these roots.
-
-    Different arguments of the kernel are taken not to overlap, as Triton's pipeliner does.
-    """
+    """The operations, at any depth, that may load through what derives from these roots."""
     for each in (inside for one in among for inside in operations(one)):
         if len(each.regions) or not effects_of(each) & Effect.READ:
             continue
-        root = root_of(each.operands[0]) if len(each.operands) else None
-        if root is None or root in written or None in written:
+        if may_read(each, written):
             yield each
+
+
+def may_read(load: Operation, written: AbstractSet[tuple[str, int] | None]) -> bool:
+    """Whether an operation that reads may do so through what derives from these roots.
+
+    Different arguments of the kernel are taken not to overlap, as Triton's pipeliner does.
+    """
+    root = root_of(load.operands[0]) if len(load.operands) else None
+    return root is None or root in written or None in written

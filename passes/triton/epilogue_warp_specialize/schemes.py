@@ -97,6 +97,5 @@ def _unsuited(scheme: Scheme, nest: PersistentNest, options: Options, limits: Li
         if next(scheme.plans(nest, relaxed, limits), None) is not None:
             reason = f"{scheme.name} cannot be built with {texts[name]}"
             return Refusal(nest.outer.operation, reason, f"leave {name.replace('_', '-')} open")
-    return Refusal(
-        nest.outer.operation, f"{scheme.name} cannot be built with {', '.join(texts.values())}"
-    )
+    combined = ", ".join(texts.values()) or "any number of stages, buffers and subtiles"
+    return Refusal(nest.outer.operation, f"{scheme.name} cannot be built with {combined}")

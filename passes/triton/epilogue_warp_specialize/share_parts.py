@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tilepass.analysis.memory_order import root_of
 from tilepass.ir.effects import Effect, effects_of, is_pure
-from tilepass.ir.engine import Operation, ir, operations
+from tilepass.ir.engine import ir, operations
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
@@ -15,8 +14,12 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.options import Subtiles
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces, pieces_of
-from tilepass.passes.triton.epilogue_warp_specialize.read_back import place_of
-from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
+from tilepass.passes.triton.epilogue_warp_specialize.read_back import may_read, place_of, stores_of
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import (
+    scalar_obstacle,
+    touches_tensors,
+    written_roots,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     Needed,
     TileSlice,
@@ -146,7 +149,7 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
     """Outside the slices nothing may have effects or tensors of the old number of warps."""
     known = {each.operation for each in (*slices.initial.needed, *slices.epilogue.needed)}
     for each in (*nest.prelude, *nest.tile_operations, *nest.epilogue):
-        if each in known or not has_tensors(each):
+        if each in known or not touches_tensors(each):
             continue
         if each in nest.prelude and not is_pure(each):
             return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
@@ -163,7 +166,7 @@ def _stays_outside(nest: PersistentNest, warps: int) -> Refusal | None:
     for block in nest.function.regions[0].blocks:
         for each in (view.operation for view in block):
             inside = operations(each) if len(each.regions) else [each]
-            if each == nest.outer.operation or not any(map(has_tensors, inside)):
+            if each == nest.outer.operation or not any(map(touches_tensors, inside)):
                 continue
             if each not in nest.prelude:
                 return Refusal(each, f"{each.name} behind the tile loop needs all warps")
@@ -176,9 +179,7 @@ def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | Non
     """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
     for the rest of the tile. And not in front of the tile loop: parts of it are loaded for each
     tile."""
-    stores = [*(each.operation for each in nest.tma_stores), *nest.pointer_stores]
-    written = {root_of(each.operands[0]) for each in stores}
-    places = [place_of(each) for each in stores]
+    written, places = written_roots(nest), [place_of(each) for each in stores_of(nest)]
     for needed in (*slices.initial.needed, *slices.epilogue.needed):
         load = needed.operation
         if load.name not in _LOADS or nest.is_tile_load(load):
@@ -186,15 +187,9 @@ def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | Non
         once_only = load in nest.prelude
         if place_of(load) in places and not once_only:
             continue
-        root = root_of(load.operands[0])
-        if root is None or root in written or None in written:
+        if may_read(load, written):
             reason = "the epilogue loads what the tile loop stores, from another place"
             if once_only:
                 reason = "what the tile loop stores is loaded in front of it, once for all tiles"
             return Refusal(load, reason)
     return None
-
-
-def has_tensors(operation: Operation) -> bool:
-    values = [*operation.operands, *operation.results]
-    return any(isinstance(value.type, ir.RankedTensorType) for value in values)

@@ -42,9 +42,10 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     allocate_ring,
     reading,
 )
+from tilepass.passes.triton.epilogue_warp_specialize.scalars import touches_tensors
 from tilepass.passes.triton.epilogue_warp_specialize.share_consumer import Consumer, not_pipelined
 from tilepass.passes.triton.epilogue_warp_specialize.share_loop import Share, build_share
-from tilepass.passes.triton.epilogue_warp_specialize.share_parts import has_tensors, scalar_roots
+from tilepass.passes.triton.epilogue_warp_specialize.share_parts import scalar_roots
 from tilepass.passes.triton.epilogue_warp_specialize.share_plans import SharePlan, other_warps
 from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import retype
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import (
@@ -207,5 +208,5 @@ def _erase_unused(operations: Sequence[Operation]) -> None:
     for each in reversed(operations):
         used = any(True for result in each.results for _ in result.uses)
         only_reads = not effects_of(each) & ~Effect.READ
-        if has_tensors(each) and only_reads and not used:
+        if touches_tensors(each) and only_reads and not used:
             each.erase()

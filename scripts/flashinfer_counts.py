@@ -30,8 +30,8 @@ def show(title: str, compiled: Compiled, expected: int) -> bool:
     """Print one row; whether the count is the one expected."""
     verdict = "" if compiled.mma_count == expected else f"   EXPECTED {expected}"
     print(
-        f"{title:52} {compiled.mma_count:5} mma.sync  trace and passes {compiled.trace_s:5.1f} s, "
-        f"compile {compiled.compile_s:5.1f} s{verdict}",
+        f"{title:52} {compiled.mma_count:5} mma.sync {compiled.load_count:4} ldmatrix  "
+        f"trace and passes {compiled.trace_s:5.1f} s, compile {compiled.compile_s:5.1f} s{verdict}",
         flush=True,
     )
     for order, gemms in compiled.orders.items():

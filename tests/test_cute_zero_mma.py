@@ -20,7 +20,6 @@ from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_zero_mma import CuteZeroMma
 from tilepass.passes.cute.cute_zero_mma.check_mode import checkable
 from tilepass.passes.cute.cute_zero_mma.choice import expectation, parse_order
-from tilepass.passes.cute.cute_zero_mma.fragments import size_of, split_modes
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
 from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
@@ -130,12 +129,6 @@ def test_of_proven_tiles_those_that_nothing_reads_are_not_checked() -> None:
     assert checkable(site, TRIANGLE, sink) == TRIANGLE
     (remark,) = sink.remarks
     assert remark.message.endswith("not at who reads accumulator tiles: unread m0n3")
-
-
-def test_modes_of_layouts() -> None:
-    assert split_modes("((2,2),(2,4),4)") == ("(2,2)", "(2,4)", "4")
-    assert split_modes("8") == ("8",)
-    assert size_of("(2,(2,4))") == 16
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,20 @@ def test_auto_gives_the_ptx_of_a_skip_written_by_hand(
     own = [_of_the_model(decision) for decision in rewritten.decisions]
     assert own == ["dense"] * 2 + ["n4"] * 4
     assert kernel.counts[""] - 12 * own.count("n4") == kernel.counts[AUTO] == 1146
+    assert rewritten.load_count == by_hand.load_count == 705
+
+
+def test_loads_of_left_out_tiles_go_where_no_atom_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kernel = flashinfer(WITHOUT_SKIP), KERNELS["sm120"]
+    monkeypatch.chdir(tmp_path)
+    pipeline = parse_arm("k", "assume").pipeline
+    rewritten = compile_kernel(kernel, folder, pipeline, "sm_90a", "bf16")
+    assert (rewritten.mma_count, rewritten.load_count) == (1122, 669)
+    passed = [remark for remark in rewritten.remarks if "loads of" in remark]
+    assert len(passed) == 6
+    assert all("6 of 16 loads of B left out" in remark for remark in passed)
 
 
 def _of_the_model(decision: Decision) -> str | None:

@@ -12,19 +12,17 @@ from tilepass.core.registry import register
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_zero_mma.check_mode import checkable, emit_checks
 from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
-from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
 from tilepass.passes.cute.cute_zero_mma.knowledge import (
     Known,
     assumed,
     proven,
     report_assumptions,
 )
-from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
 from tilepass.passes.cute.cute_zero_mma.search import DENSE
 from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
 from tilepass.passes.cute.cute_zero_mma.structures import NONE, parse_tiles
-from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
 
 
 @register
@@ -47,7 +45,8 @@ class CuteZeroMma(Pass):
     them that 0 * x is 0, unless `strict`: a product with an infinite or NaN factor in the other
     operand, and an accumulator of -0.0, come out otherwise than dense. The accumulator is updated
     in place and stays initialised; the sums of what remains are formed in the same order.
-    Loads of fragments that no atom uses are left in the module: ptxas removes them.
+    Loads into fragments (`ldmatrix`, plain copies) of what no atom reads any more are left out too
+    where every reader of the fragment is known, unless `loads=keep`: then ptxas is left to do it.
 
     Refuses wgmma and tcgen05 (no smaller piece than the whole instruction), operands that are not
     static register fragments, and gemms whose C and D differ.
@@ -64,6 +63,7 @@ class CuteZeroMma(Pass):
         tiles: str = NONE
         sites: str = ALL
         order: str = "auto"
+        loads: Literal["remove", "keep"] = "remove"
 
     options: Options
 
@@ -79,9 +79,15 @@ class CuteZeroMma(Pass):
         if self.options.mode == "check":
             _check(zero_sites, known, context, proven=self.options.tiles == NONE)
             return
-        orders = choose_orders(module, zero_sites, known, asked_for, context)
-        for site in zero_sites:
-            _rewrite(site, known[site.index], orders[site.index], context)
+        drop_loads = self.options.loads == "remove"
+        orders = choose_orders(module, zero_sites, known, asked_for, drop_loads, context)
+        rewrites = [
+            Rewrite(site, known[site.index].zeros, orders[site.index])
+            for site in zero_sites
+            if orders[site.index] != DENSE
+        ]
+        for site, text in rewrite_all(rewrites, drop_loads=drop_loads):
+            context.remarks.passed(site.location, f"{site}: {text}")
 
     def _reachable(self, module: Module, context: PassContext) -> list[GemmSite]:
         sites: list[GemmSite] = []
@@ -123,15 +129,3 @@ def _check(
         context.remarks.passed(
             site.location, f"{site}: traps if one of {checked} tiles is not zero"
         )
-
-
-def _rewrite(site: GemmSite, known: Known, order: str, context: PassContext) -> None:
-    """Emit a gemm's remaining atoms in an order."""
-    if order == DENSE:
-        return
-    atoms = ORDERS[order](remaining(known.zeros, site.grid))
-    emit_atoms(site, atoms)
-    context.remarks.passed(
-        site.location,
-        f"{site}: {site.atoms - len(atoms)} of {site.atoms} atoms left out, order {order}",
-    )

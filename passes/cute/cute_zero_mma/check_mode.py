@@ -41,7 +41,7 @@ def emit_checks(site: GemmSite, zeros: ZeroTiles) -> int:
         value = words[0]
         for word in words[1:]:
             value = builder.integer("ori", value, word)
-        value = builder.integer("andi", value, builder.constant(_MAGNITUDE[fragment.bits]))
+        value = builder.integer("andi", value, builder.constant(_MAGNITUDE[fragment.tensor.bits]))
         wrong = builder.compare("ne", value, builder.constant(0))
         _trap(builder, wrong, f"tilepass: {site}: tile {name}{outer}k{k}")
         checked += 1

@@ -50,6 +50,7 @@ def choose_orders(
     sites: Sequence[GemmSite],
     known: Mapping[int, Known],
     asked_for: Mapping[int | None, str],
+    drop_loads: bool,
     context: PassContext,
 ) -> Orders:
     """The order of each gemm, `dense` where it stays as it is; each is a decision on record.
@@ -61,7 +62,7 @@ def choose_orders(
     found: Mapping[int, Choice] = {}
     if asked_for.get(None) == SEARCH and sites:
         heuristic = {index: choice.value for index, choice in expected.items()}
-        found = search(module, sites, known, heuristic, context)
+        found = search(module, sites, known, heuristic, drop_loads, context)
     orders: dict[int, str] = {}
     for site in sites:
         wanted = asked_for.get(site.index, asked_for.get(None, AUTO))

@@ -20,12 +20,10 @@ from tilepass.core.decisions import Choice
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import BinaryFigures, PassContext
 from tilepass.ir.engine import Module, copied
-from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
 from tilepass.passes.cute.cute_zero_mma.knowledge import Known
-from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
 from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
-from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
 
 DENSE = "dense"
 CACHE_VARIABLE = "TILEPASS_CACHE_DIR"
@@ -51,6 +49,7 @@ def search(
     sites: Sequence[GemmSite],
     known: Mapping[int, Known],
     heuristic: Orders,
+    drop_loads: bool,
     context: PassContext,
 ) -> dict[int, Choice]:
     """The best candidate's order for each gemm.
@@ -61,7 +60,7 @@ def search(
     """
     if context.trial is None:
         raise TilepassError("order=search compiles candidates, and there is no compiler at hand")
-    file = _cache_file(_key(module, known, context))
+    file = _cache_file(_key(module, known, drop_loads, context))
     verdicts = _read(file)
     if verdicts is None:
         candidates = [heuristic] + [
@@ -69,7 +68,7 @@ def search(
             for name in _UNIFORM
             if (uniform := {site.index: name for site in sites}) != heuristic
         ]
-        verdicts = [_try(module, orders, known, context) for orders in candidates]
+        verdicts = [_try(module, orders, known, drop_loads, context) for orders in candidates]
         _write(file, verdicts)
     best = verdicts[0]
     for verdict in verdicts[1:]:
@@ -89,13 +88,19 @@ def _is_better(one: Verdict, other: Verdict) -> bool:
 
 
 def _try(
-    module: Module, orders: Orders, known: Mapping[int, Known], context: PassContext
+    module: Module,
+    orders: Orders,
+    known: Mapping[int, Known],
+    drop_loads: bool,
+    context: PassContext,
 ) -> Verdict:
     candidate = copied(module)
-    for site in gemm_sites(candidate):
-        order = orders.get(site.index, DENSE)
-        if isinstance(site, GemmSite) and order != DENSE:
-            emit_atoms(site, ORDERS[order](remaining(known[site.index].zeros, site.grid)))
+    rewrites = [
+        Rewrite(site, known[site.index].zeros, order)
+        for site in gemm_sites(candidate)
+        if isinstance(site, GemmSite) and (order := orders.get(site.index, DENSE)) != DENSE
+    ]
+    rewrite_all(rewrites, drop_loads=drop_loads)
     assert context.trial is not None
     figures: BinaryFigures = context.trial(candidate)
     return Verdict(
@@ -106,7 +111,7 @@ def _try(
     )
 
 
-def _key(module: Module, known: Mapping[int, Known], context: PassContext) -> str:
+def _key(module: Module, known: Mapping[int, Known], drop_loads: bool, context: PassContext) -> str:
     """A hash of the module without its locations, the zeros, and what compiles it."""
     text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
     zeros = [(index, str(each.zeros)) for index, each in sorted(known.items()) if each.zeros]
@@ -115,7 +120,8 @@ def _key(module: Module, known: Mapping[int, Known], context: PassContext) -> st
         (name, " ".join(word for word in str(value).split() if "/" not in word))
         for name, value in sorted(context.compile_options.items())
     ]
-    told = repr((__version__, str(context.compiler), str(context.target), options, zeros, _UNIFORM))
+    asked = (options, zeros, drop_loads, _UNIFORM)
+    told = repr((__version__, str(context.compiler), str(context.target), asked))
     return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
 
 

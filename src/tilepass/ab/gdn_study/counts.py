@@ -21,7 +21,7 @@ from tilepass.core.decisions import Decision
 from tilepass.passes.cute.cute_zero_mma.choice import KIND
 
 AUTO = "cute-zero-mma"
-NAIVE = "cute-zero-mma{order=k}"
+NAIVE = "cute-zero-mma{order=k,loads=keep}"
 STRICT = "cute-zero-mma{order=k,strict=true}"
 
 _WITH_ALL = {
@@ -97,6 +97,11 @@ class Compiled:
     def mma_count(self) -> int:
         """`mma.sync` instructions."""
         return self.ptx.count("mma.sync")
+
+    @property
+    def load_count(self) -> int:
+        """`ldmatrix` instructions."""
+        return self.ptx.count("ldmatrix")
 
 
 def compile_kernel(kernel: Kernel, folder: Path, pipeline: str, chip: str, dtype: str) -> Compiled:

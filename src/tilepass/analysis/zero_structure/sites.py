@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilepass.analysis.zero_structure.layouts import Layout, parse_layout
+from tilepass.ir.cute_tensors import StaticTensor, static_tensor
 from tilepass.ir.engine import Module, Operation, ir, operations
 
 GEMM = "cute.gemm"
@@ -23,15 +23,6 @@ ATTRIBUTE = "tilepass.sites"
 _SITE = re.compile(r'"tilepass\.site\.(\d+)"')
 _COPY = re.compile(r'"tilepass\.copy\.(\d+)"')
 _COPY_BITS = re.compile(r"tma_load<.*?copy_bits = (\d+)", re.DOTALL)
-_MEMREF = re.compile(r'!cute\.memref<(\w+), (\w+),.*?"([^"]*)"\s*>', re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """A register tensor of a gemm: ((values), tiles, tiles) in elements of `element`."""
-
-    element: str
-    layout: Layout
 
 
 @dataclass(frozen=True)
@@ -40,9 +31,9 @@ class GemmSite:
 
     index: int
     atom: str
-    d: Fragment | None
-    a: Fragment | None
-    b: Fragment | None
+    d: StaticTensor | None
+    a: StaticTensor | None
+    b: StaticTensor | None
 
 
 def gemms_of(module: Module) -> list[Operation]:
@@ -134,9 +125,6 @@ def transfer_bytes_of(location: ir.Location) -> int | None:
     return max(int(size) for size in found) if found else None
 
 
-def _fragment(text: str) -> Fragment | None:
-    match = _MEMREF.match(text)
-    if match is None or match[2] != "rmem":
-        return None
-    layout = parse_layout(match[3])
-    return None if layout is None else Fragment(match[1], layout)
+def _fragment(text: str) -> StaticTensor | None:
+    tensor = static_tensor(text)
+    return tensor if tensor is not None and tensor.space == "rmem" else None

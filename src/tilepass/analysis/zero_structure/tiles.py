@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilepass.analysis.zero_structure.facts import TileArray
-from tilepass.analysis.zero_structure.layouts import Layout
 from tilepass.analysis.zero_structure.machine import Execution
-from tilepass.analysis.zero_structure.sites import Fragment, GemmSite
+from tilepass.analysis.zero_structure.sites import GemmSite
 from tilepass.analysis.zero_structure.types import Scalar, parse_type
+from tilepass.ir.cute_layouts import Layout
+from tilepass.ir.cute_tensors import StaticTensor
 
 Tile = tuple[int, int]
 
@@ -56,7 +57,7 @@ def _extents(layout: Layout) -> Tile | None:
     return sizes[0], sizes[1]
 
 
-def _places(fragment: Fragment) -> dict[int, list[Tile]] | None:
+def _places(fragment: StaticTensor) -> dict[int, list[Tile]] | None:
     element = parse_type(fragment.element)
     if not isinstance(element, Scalar):
         return None

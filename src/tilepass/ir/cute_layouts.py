@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -24,6 +25,9 @@ class Layout:
             return (self,)
         return tuple(map(Layout, self.shape, self.stride))
 
+    def __str__(self) -> str:
+        return f"{_text(self.shape)}:{_text(self.stride)}"
+
     @property
     def size(self) -> int:
         """Number of coordinates."""
@@ -36,6 +40,15 @@ class Layout:
             total += coordinate % extent * step
             coordinate //= extent
         return total
+
+    def offsets(self) -> list[int]:
+        """The element offsets of all coordinates."""
+        return [self.offset(coordinate) for coordinate in range(self.size)]
+
+
+def joined(modes: Sequence[Layout]) -> Layout:
+    """The layout whose top-level modes these are."""
+    return Layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
 
 def flat(nested: Nested) -> tuple[int, ...]:
@@ -54,6 +67,10 @@ def parse_layout(text: str) -> Layout | None:
     if len(flat(layout.shape)) != len(flat(layout.stride)):
         return None
     return layout
+
+
+def _text(nested: Nested) -> str:
+    return str(nested) if isinstance(nested, int) else f"({','.join(map(_text, nested))})"
 
 
 def _nested(text: str) -> Nested:

@@ -1,0 +1,101 @@
+"""Loads into fragments that no remaining atom reads are left out.
+
+One `cute.copy` fills a fragment by many executions of its copy atom: an `ldmatrix` of four 8 x 8
+matrices brings two tiles of B. Those whose every element nobody reads are not executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilepass.ir.asides import operands_of
+from tilepass.ir.build import Builder
+from tilepass.ir.cute_layouts import Layout, joined
+from tilepass.ir.cute_tensors import build
+from tilepass.ir.engine import Operation, ir, plain
+from tilepass.passes.cute.cute_zero_mma.fills import Executions, Fill, fill_of
+from tilepass.passes.cute.cute_zero_mma.register_reads import allocation_of, uses_of
+from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
+from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles, remaining
+
+_SEGMENTS = "operandSegmentSizes"
+_UNIT = Layout(1, 0)
+# Operands of `cute.gemm`.
+_A, _B = 2, 3
+
+
+def drop_dead_loads(
+    rewritten: Sequence[tuple[GemmSite, ZeroTiles]],
+) -> Iterator[tuple[GemmSite, str]]:
+    """Leave out the loads of what only skipped atoms read, and say for which gemm.
+
+    To be called before the gemms, each with its zero tiles, are replaced.
+    """
+    read = {
+        (site.index, number): frozenset(_offsets_read(site, zeros, number))
+        for site, zeros in rewritten
+        for number in (_A, _B)
+    }
+    sites = [site for site, _ in rewritten]
+
+    def known(operation: Operation, number: int) -> frozenset[int] | None:
+        index = next((site.index for site in sites if site.operation == operation), None)
+        return None if index is None else read.get((index, number))
+
+    for site, name, allocation in _allocations(sites):
+        uses = uses_of(allocation, known)
+        if uses.opaque is not None:
+            continue
+        for operation, begin in uses.fills:
+            fill = fill_of(operation)
+            if fill is None:
+                continue
+            needed = fill.needed({offset - begin for offset in uses.read})
+            count = len(fill.source.starts)
+            if len(needed) < count:
+                _split(fill, needed)
+                dead = count - len(needed)
+                yield site, f"{dead} of {count} loads of {name} left out, which no atom reads"
+
+
+def _allocations(sites: Sequence[GemmSite]) -> Iterator[tuple[GemmSite, str, Operation]]:
+    """What allocates the operands of gemms, each once, with a gemm and the operand's name."""
+    seen: list[Operation] = []
+    for site in sites:
+        for name, fragment in (("A", site.a), ("B", site.b)):
+            allocation = allocation_of(plain(fragment.value))
+            if allocation is not None and allocation not in seen:
+                seen.append(allocation)
+                yield site, name, allocation
+
+
+def _offsets_read(site: GemmSite, zeros: ZeroTiles, number: int) -> Iterator[int]:
+    """What the remaining atoms read of operand A or B."""
+    for m, n, k in remaining(zeros, site.grid):
+        yield from site.a.offsets(m, k) if number == _A else site.b.offsets(n, k)
+
+
+def _split(fill: Fill, needed: Sequence[int]) -> None:
+    """Replace a copy by one copy for each execution that is needed."""
+    builder = Builder.before(fill.operation)
+    atom, *tensors = operands_of(fill.operation)
+    segments = fill.operation.attributes[_SEGMENTS]
+    sides = list(zip(tensors, (fill.source, fill.destination), strict=True))
+    begins = [
+        build(builder, "cute.get_iter", [value], side.tensor.pointer) for value, side in sides
+    ]
+    for index in needed:
+        parts = [
+            _execution(builder, begin, side, side.starts[index])
+            for begin, (_, side) in zip(begins, sides, strict=True)
+        ]
+        builder.create("cute.copy", [atom, *parts], (), {_SEGMENTS: segments})
+    fill.operation.erase()
+
+
+def _execution(builder: Builder, begin: ir.Value, side: Executions, start: int) -> ir.Value:
+    """A view of what one execution takes, modes ((values, 1), (1))."""
+    part = side.tensor.part(start, joined((joined((side.values, _UNIT)), joined((_UNIT,)))))
+    step = build(builder, "cute.make_int_tuple", (), f'!cute.int_tuple<"{start}">')
+    place = build(builder, "cute.add_offset", [begin, step], part.pointer)
+    return build(builder, "cute.make_view", [place], part)

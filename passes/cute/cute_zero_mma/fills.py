@@ -1,0 +1,89 @@
+"""The copies that fill register fragments, and the single executions of their copy atoms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tilepass.ir.asides import operands_of
+from tilepass.ir.cute_layouts import Layout, joined
+from tilepass.ir.cute_tensors import StaticTensor, static_tensor
+from tilepass.ir.engine import Operation
+
+_LDMATRIX = re.compile(
+    r"!cute_nvgpu\.atom\.ldsm<val_type = b?f16, mode = <\"\(8,8\)\">, sz_pattern = u16, "
+    r"num_matrices = (\d), [nt]>"
+)
+_PLAIN_COPY = re.compile(r"!cute_nvgpu\.atom\.universal_copy<\w+, (\d+) b>")
+# 16-bit elements in the row of a matrix that `ldmatrix` reads at a thread's address.
+_ROW = 8
+
+
+@dataclass(frozen=True)
+class Executions:
+    """A tensor as one side of a copy: what one execution of the atom takes of it, and at which
+    offsets the executions begin, in elements."""
+
+    tensor: StaticTensor
+    values: Layout
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A copy into registers by `len(source.starts)` executions of its atom."""
+
+    operation: Operation
+    source: Executions
+    destination: Executions
+
+    def needed(self, read: set[int]) -> list[int]:
+        """Which executions bring an element that is read; `read` are offsets from the destination,
+        in elements."""
+        values = self.destination.values.offsets()
+        return [
+            index
+            for index, start in enumerate(self.destination.starts)
+            if any(start + offset in read for offset in values)
+        ]
+
+
+def fill_of(operation: Operation) -> Fill | None:
+    """The typed view of a `cute.copy` into registers.
+
+    None for what cannot be taken apart: other atoms than `ldmatrix` and plain copies, predicated
+    copies, layouts that are not static, and tensors that do not begin with what one execution
+    takes.
+    """
+    operands = operands_of(operation)
+    if len(operands) != 3:
+        return None
+    source, destination = (static_tensor(str(tensor.type)) for tensor in operands[1:])
+    if source is None or destination is None or source.element != destination.element:
+        return None
+    sizes = _values_of(str(operands[0].type), destination.bits)
+    if sizes is None:
+        return None
+    begin, end = _executions(source, sizes[0]), _executions(destination, sizes[1])
+    if begin is None or end is None or len(begin.starts) != len(end.starts):
+        return None
+    return Fill(operation, begin, end)
+
+
+def _values_of(atom: str, bits: int) -> tuple[int, int] | None:
+    """Elements of source and destination that one execution of an atom takes in each thread."""
+    if match := _LDMATRIX.search(atom):
+        return _ROW, 2 * int(match[1])
+    if match := _PLAIN_COPY.search(atom):
+        return int(match[1]) // bits, int(match[1]) // bits
+    return None
+
+
+def _executions(tensor: StaticTensor, size: int) -> Executions | None:
+    """Taken apart as ((values, rest), rest ...); None if the values are not `size` elements."""
+    first, *outer = tensor.layout.modes
+    values, *inner = first.modes
+    if values.size != size:
+        return None
+    rest = joined((*inner, *outer))
+    return Executions(tensor, values, tuple(rest.offsets()))

@@ -97,6 +97,12 @@ def test_arms_of_the_study(text: str, order: str) -> None:
     assert parse_arm(text, "auto").pipeline == f"cute-zero-mma{{mode=auto,order={order}}}"
 
 
+def test_arms_with_the_copies_of_the_state_vectorized() -> None:
+    assert parse_arm("vectorized", "auto").pipeline == "cute-vectorize-copies"
+    both = parse_arm("vectorized+n4", "auto").pipeline
+    assert both == "cute-vectorize-copies,cute-zero-mma{mode=auto,order=n4}"
+
+
 def test_an_arm_of_two_bodies_is_refused() -> None:
     with pytest.raises(OptionError, match="expected ORDER or FIRST/LOOP/LAST"):
         parse_arm("k/n4", "auto")

@@ -88,31 +88,36 @@ def expectation(site: GemmSite, sites: Sequence[GemmSite]) -> Choice:
 
     Measured with FlashInfer's gated-delta-rule prefill on an H200 (compiler of cutlass-dsl 4.8.1,
     `results/gdn_prefill_orders.json` and `gdn_prefill_f16_orders.json`): time against the dense
-    kernel, by the orders in front of, in and behind the loop over chunks.
+    kernel, by the orders in front of, in and behind the loop over chunks; `a:b` is a for the first
+    gemm with zero tiles there and b for the other.
 
-        type  orders                           1x8192  8x4096  1x512   1x64   32x64
-        bf16  dense/n4/n4                       0.937   0.942   0.967   1.005   1.002
-        bf16  n4 everywhere                     0.949   0.944   0.966   0.993   1.007
-        bf16  dense/k-serpentine/k-serpentine   0.965   0.962   0.968   1.004   1.003
-        f16   dense/longest-chain/longest-chain 0.946   0.954   0.961   1.006   1.012
-        f16   longest-chain everywhere          0.947   0.955   0.957   0.978   1.023
-        f16   dense/n4/n4                       0.972   0.977   0.974   1.005   1.020
+        type  orders                                  1x8192  8x4096  1x512   1x64   32x64
+        bf16  dense/n4/n4                              0.937   0.942   0.967   1.005   1.002
+        bf16  n4 everywhere                            0.949   0.944   0.966   0.993   1.007
+        bf16  dense/k-serpentine/k-serpentine          0.965   0.962   0.968   1.004   1.003
+        f16   dense/longest-chain:n4/longest-chain     0.934   0.939   0.953   1.002   1.016
+        f16   dense/longest-chain/longest-chain        0.945   0.954   0.958   1.001   1.018
+        f16   dense/k-serpentine:n4/longest-chain      0.947   0.953   0.961   0.997   1.011
+        f16   longest-chain everywhere                 0.947   0.955   0.957   0.978   1.023
 
     A call too short for the loop runs little but what stands in front of it: with that left dense
-    bf16 is slower by 0.5 % at most, f16 by 1.2 to 1.7 %; long calls lose nothing. What f16 loses at
-    32x64 is not in that code's gemms. It is what the loop's first gemm does to the registers: its
-    32 differences are formed in front of the barrier once it is emitted atom by atom (even all 32
-    of them), behind it where it is dense, and ptxas keeps 6 instead of 31 of the 64 values of the
-    initial state in local memory, in front of the loop too. That code is then shorter (2174 for
-    2281 instructions, 5521 for 5890 stall cycles) and yet slower, for all orders of the loop alike;
-    neither spills nor stalls foretell it. Where no gemm with zero tiles is in a loop, and for other
-    types, nothing was measured.
+    bf16 is slower by 0.5 % at most, f16 by 1.0 to 1.8 %. All of that is waited for in the stores of
+    the final state behind it, 64 of 4 bytes a thread, which are a quarter of such a call's time:
+    warps that come to them more at once get less through (samples of all warps; with the state
+    stored by 8 bytes, as `cute-vectorize-copies` does it, the difference is gone). Where no gemm
+    with zero tiles is in a loop, and for other types, nothing was measured.
     """
     if place_of(site, sites) == "before":
         return Choice(DENSE, "in front of the loop: leaving atoms out does not pay in short calls")
-    if site.elements[0] == "f16":
-        return Choice("longest-chain", "for f16 longest chains first were fastest on an H200")
-    return Choice("n4", "groups of four n were fastest on an H200, in bf16")
+    if site.elements[0] != "f16":
+        return Choice("n4", "groups of four n were fastest on an H200, in bf16")
+    if _is_behind_another_in_the_loop(site, sites):
+        return Choice("n4", "for f16 groups of four n were fastest behind a loop's first gemm")
+    return Choice("longest-chain", "for f16 longest chains first were fastest on an H200")
+
+
+def _is_behind_another_in_the_loop(site: GemmSite, sites: Sequence[GemmSite]) -> bool:
+    return site.in_loop and any(each.in_loop and each.index < site.index for each in sites)
 
 
 def place_of(site: GemmSite, sites: Sequence[GemmSite]) -> str:

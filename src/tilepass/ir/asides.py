@@ -3,8 +3,8 @@
 Where the DSL is loaded, the bindings hand out a tensor's value as an object of the DSL, and
 making that object builds operations (`cute.get_iter`) at the current insertion point. Without one
 they hang in the air, as users of the module's values that are freed in any order: memory is
-corrupted. `operands_of` and `results_of` leave nothing behind; `asides_apart` keeps a pass that
-reads `operands` itself from the worst, but such a pass must not write bytecode.
+corrupted. `operands_of`, `results_of` and `arguments_of` leave nothing behind; `asides_apart` keeps
+a pass that reads `operands` itself from the worst, but such a pass must not write bytecode.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ def results_of(operation: Operation) -> list[ir.Value]:
     """The results as plain values; reading them leaves no operation behind."""
     with _apart(operation.context):
         return [plain(result) for result in operation.results]
+
+
+def arguments_of(block: ir.Block, context: ir.Context) -> list[ir.Value]:
+    """The arguments of a block as plain values; reading them leaves no operation behind."""
+    with _apart(context):
+        return [plain(argument) for argument in block.arguments]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilepass.ir.asides import results_of
@@ -64,9 +64,15 @@ def static_tensor(text: str) -> StaticTensor | None:
     return StaticTensor(match[1], match[2], int(match[3] or bits // 8), match[4] or "", layout)
 
 
-def build(builder: Builder, name: str, operands: Sequence[ir.Value], type_: object) -> ir.Value:
+def build(
+    builder: Builder,
+    name: str,
+    operands: Sequence[ir.Value],
+    type_: object,
+    attributes: Mapping[str, str] | None = None,
+) -> ir.Value:
     """An operation with one result, of the type that a text or a StaticTensor names."""
-    return results_of(builder.create(name, operands, [builder.type(type_)]))[0]
+    return results_of(builder.create(name, operands, [builder.type(type_)], attributes))[0]
 
 
 def _bits(element: str) -> int:

@@ -10,6 +10,8 @@ from tilepass.core.errors import OptionError
 # three bodies: the first block, the loop, the last block.
 BODIES = ((10, 11), (23, 24), (36, 37))
 DENSE = "dense"
+VECTORIZED = "vectorized"
+_VECTORIZE = "cute-vectorize-copies"
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,15 @@ class Arm:
 def parse_arm(text: str, mode: str) -> Arm:
     """An arm from `ORDER` for all bodies or `FIRST/LOOP/LAST`; a body may be `NEWV:O2`.
 
+    `vectorized` in front of it, or alone, vectorizes the copies of the state: `vectorized+auto`.
     `mode` is the pass's: `auto` proves the zeros, `assume` takes them as known. Raises OptionError.
     """
     if text == DENSE:
         return Arm(DENSE, "")
+    if text == VECTORIZED:
+        return Arm(text, _VECTORIZE)
+    if text.startswith(f"{VECTORIZED}+"):
+        return Arm(text, f"{_VECTORIZE},{parse_arm(text.partition('+')[2], mode).pipeline}")
     bodies = text.split("/")
     if len(bodies) not in (1, 3):
         raise OptionError(f"arm '{text}': expected ORDER or FIRST/LOOP/LAST")

@@ -1,0 +1,105 @@
+"""`cute-vectorize-copies`: copy between registers and memory by vectors instead of elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilepass.core.anchor import Anchor
+from tilepass.core.diagnostics import SourceLocation
+from tilepass.core.errors import OptionError
+from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.registry import register
+from tilepass.ir import engine
+from tilepass.ir.engine import Module, Operation
+from tilepass.ir.loops import FOR
+from tilepass.passes.cute.cute_vectorize_copies.copy_loops import CopyLoop, copy_loop
+from tilepass.passes.cute.cute_vectorize_copies.emit import emit_vectors
+
+_SIZES = (2, 4, 8, 16)
+
+
+@register
+class CuteVectorizeCopies(Pass):
+    """Replace loops that copy element by element by vector loads and stores.
+
+    Before (64 fp32 of a thread's accumulator, two neighbours in memory side by side):
+        scf.for %i = 0 to 64 { %c = coordinates[%i]; %x = load registers[%i]; store memory[%c], %x }
+    After (32 times, of 8 bytes each):
+        %x = cute.memref.load_vec(%part) : vector<2xf32>; cute.memref.store_vec(%x, %place)
+
+    The compiler cannot do it: it no longer knows the alignment that CuTe's types state. Each vector
+    is as wide as both sides allow, and at most `bytes`.
+
+    Sound where the types are right: the alignment of the tensor's pointer, and the divisors of its
+    coordinates. The elements of a vector are then all read before one of them is written, which
+    nothing can see, since one side are registers.
+
+    Refuses loops that do anything else, number of elements or layouts that are not constants, and
+    coordinates that do not come from one coordinate tensor.
+    """
+
+    name = "cute-vectorize-copies"
+    anchor = Anchor.end_of("trace")
+    touches = ("cute.memref.store",)
+
+    @dataclass(frozen=True)
+    class Options:
+        bytes: int = 16
+
+    options: Options
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """Match every loop, then rewrite those that can be."""
+        if self.options.bytes not in _SIZES:
+            raise OptionError(f"bytes={self.options.bytes}: vectors have {_SIZES} bytes")
+        for loop in [each for each in engine.operations(module) if each.name == FOR]:
+            copy = copy_loop(loop)
+            if copy is None:
+                continue
+            place = _location(loop)
+            if isinstance(copy, str):
+                context.remarks.missed(place, f"copy loop: {copy}")
+                continue
+            width = _width(copy, self.options.bytes)
+            size = copy.source.tensor.bits // 8
+            title = f"copy loop, {copy.count} elements of {size} bytes"
+            if width == 1:
+                context.remarks.missed(place, f"{title}: {_obstacle(copy, self.options.bytes)}")
+                continue
+            emit_vectors(copy, width)
+            count = copy.count // width
+            context.remarks.passed(place, f"{title}: {count} vectors of {width * size} bytes")
+
+
+def _location(loop: Operation) -> SourceLocation | None:
+    """Where a loop stands in the source: it may have no location of its own."""
+    body = (each.operation for each in loop.regions[0].blocks[0].operations)
+    return next(filter(None, map(engine.location_of, (loop, *body))), None)
+
+
+def _width(copy: CopyLoop, most: int) -> int:
+    """Elements of the widest vector of at most so many bytes that both sides take."""
+    width = max(1, most * 8 // copy.source.tensor.bits)
+    while width > 1 and not _fits(copy, width):
+        width //= 2
+    return width
+
+
+def _fits(copy: CopyLoop, width: int) -> bool:
+    return copy.count % width == 0 and copy.source.takes(width) and copy.destination.takes(width)
+
+
+def _obstacle(copy: CopyLoop, most: int) -> str:
+    """Why not even pairs of elements can be copied at once."""
+    size = copy.source.tensor.bits // 8
+    if 2 * size > most:
+        return f"two have more than {most} bytes"
+    if copy.count % 2:
+        return "their number is odd"
+    for side in (copy.source, copy.destination):
+        step = side.offsets[1] - side.offsets[0]
+        if step != 1:
+            return f"in {side.tensor.space} the second lies {step} elements behind the first"
+        if side.align % (2 * size):
+            return f"in {side.tensor.space} the first is only known to be aligned to {side.align}"
+    return "pairs do not lie side by side, each at a multiple of its size"

@@ -1,0 +1,236 @@
+"""Loops that copy a tensor element by element between registers and memory.
+
+for i in cutlass.range(cute.size(registers), unroll_full=True):
+    row, column = coordinates[i]
+    memory[column, row] = registers[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from tilepass.ir.asides import arguments_of, operands_of, results_of
+from tilepass.ir.cute_coordinates import CoordinateTensor, coordinate_tensor
+from tilepass.ir.cute_tensors import StaticTensor, static_tensor
+from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.loops import Loop, constant_int
+
+_LOAD, _STORE = "cute.memref.load", "cute.memref.store"
+_WITHOUT_EFFECT = frozenset(
+    {
+        "cute.deref_arith_tuple_iter",
+        "cute.get_iter",
+        "cute.get_leaves",
+        "cute.get_scalars",
+        "cute.make_coord",
+        "cute.slice",
+    }
+)
+_REGISTERS = "rmem"
+LONGEST = 256
+"""Elements of a loop that is still unrolled."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Where a loop takes the elements of a tensor from: for each mode of the tensor, the dimension
+    of a coordinate tensor that counts it."""
+
+    value: ir.Value
+    tensor: CoordinateTensor
+    dimensions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A tensor that a loop copies from or to.
+
+    `offsets` are those of the loop's elements, in elements from the first one; the first lies where
+    `coordinates` say, at the tensor's begin without any. `align` is the first element's alignment
+    in bytes.
+    """
+
+    value: ir.Value
+    tensor: StaticTensor
+    coordinates: Coordinates | None
+    offsets: tuple[int, ...]
+    align: int
+
+    def takes(self, width: int) -> bool:
+        """Whether every `width` elements lie one behind the other, at a multiple of their size."""
+        size = width * self.tensor.bits // 8
+        return self.align % size == 0 and all(
+            self.offsets[at] * self.tensor.bits // 8 % size == 0
+            and all(self.offsets[at + step] == self.offsets[at] + step for step in range(1, width))
+            for at in range(0, len(self.offsets), width)
+        )
+
+
+@dataclass(frozen=True)
+class CopyLoop:
+    """A loop that does nothing but copy, one element each time. What it carries stays the same."""
+
+    loop: Operation
+    source: Side
+    destination: Side
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return len(self.source.offsets)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The values of a loop: its counter, and each carried value with what it is at first.
+
+    Unlike `Loop`, they are read without leaving operations of the DSL behind.
+    """
+
+    counter: ir.Value
+    carried: tuple[tuple[ir.Value, ir.Value], ...]
+    operation: Operation
+
+    def outside(self, value: ir.Value) -> ir.Value | None:
+        """A value that does not change while the loop runs, as it is called outside."""
+        for argument, initial in self.carried:
+            if same_value(argument, value):
+                return initial
+        return None if Loop(self.operation).defines(value) else value
+
+    def counts(self, coordinate: ir.Value) -> bool:
+        """Whether a coordinate is the loop's counter."""
+        indices = _indices(coordinate)
+        return len(indices) == 1 and same_value(indices[0], self.counter)
+
+
+def copy_loop(operation: Operation) -> CopyLoop | str | None:
+    """The typed view of an `scf.for`; None if it does not copy between registers and memory, and
+    where it does, but not in a way that can be told when it is compiled, the reason."""
+    body = [each.operation for each in operation.regions[0].blocks[0].operations]
+    loads = [each for each in body if each.name == _LOAD]
+    stores = [each for each in body if each.name == _STORE]
+    others = {each.name for each in body[:-1]} - _WITHOUT_EFFECT - {_LOAD, _STORE}
+    if others or len(loads) != 1 or len(stores) != 1:
+        return None
+    frame = _frame(operation)
+    source, from_where = operands_of(loads[0])
+    destination, to_where, stored = operands_of(stores[0])
+    if frame is None or not same_value(stored, results_of(loads[0])[0]):
+        return None
+    lower, upper, step = map(constant_int, operands_of(operation)[:3])
+    if lower != 0 or step != 1 or upper is None:
+        return "the number of elements is not a constant"
+    if upper > LONGEST:
+        return f"it copies {upper} elements, and at most {LONGEST} are unrolled"
+    sides: list[Side] = []
+    for value, where in ((source, from_where), (destination, to_where)):
+        side = _side(frame, value, where, upper)
+        if isinstance(side, str):
+            return side
+        sides.append(side)
+    if [side.tensor.space for side in sides].count(_REGISTERS) != 1:
+        return None
+    if sides[0].tensor.element != sides[1].tensor.element:
+        return "it converts between types"
+    return CopyLoop(operation, sides[0], sides[1])
+
+
+def _frame(operation: Operation) -> _Frame | None:
+    """The values of a loop, None if one that it carries changes."""
+    block = operation.regions[0].blocks[0]
+    counter, *arguments = arguments_of(block, operation.context)
+    terminator = block.operations[len(block.operations) - 1].operation
+    yielded = operands_of(terminator)
+    if not all(map(same_value, arguments, yielded)):
+        return None
+    initial = operands_of(operation)[3:]
+    return _Frame(counter, tuple(zip(arguments, initial, strict=True)), operation)
+
+
+def _side(frame: _Frame, value: ir.Value, where: ir.Value, count: int) -> Side | str:
+    outside = frame.outside(value)
+    if outside is None:
+        return "the tensor changes from element to element"
+    tensor = static_tensor(str(outside.type))
+    if tensor is None:
+        return f"the layout of {outside.type} is not a constant"
+    if frame.counts(where):
+        if count > tensor.layout.size:
+            return f"it copies {count} of {tensor.layout.size} elements"
+        offsets = tensor.layout.offsets()[:count]
+        return Side(outside, tensor, None, tuple(offsets), tensor.align)
+    coordinates = _coordinates(frame, _indices(where))
+    if coordinates is None:
+        return "its elements are not counted by the loop or taken from a coordinate tensor"
+    return _at_coordinates(outside, tensor, coordinates, count)
+
+
+def _at_coordinates(
+    value: ir.Value, tensor: StaticTensor, coordinates: Coordinates, count: int
+) -> Side | str:
+    modes = tensor.layout.modes
+    if len(modes) != len(coordinates.dimensions) or any(
+        not isinstance(mode.stride, int) for mode in modes
+    ):
+        return f"the coordinates do not count the modes of {tensor} one by one"
+    if count > coordinates.tensor.size:
+        return f"it takes {count} of {coordinates.tensor.size} coordinates"
+    strides = [mode.stride for mode in modes if isinstance(mode.stride, int)]
+    begins = [coordinates.tensor.begin[dimension] for dimension in coordinates.dimensions]
+    unit = gcd(
+        *(
+            (begin.divisor if begin.constant is None else begin.constant) * stride
+            for begin, stride in zip(begins, strides, strict=True)
+        )
+    )
+    align = gcd(tensor.align, unit * tensor.bits // 8)
+    distances = [coordinates.tensor.distance(index) for index in range(count)]
+    offsets = tuple(
+        sum(
+            distance[dimension] * stride
+            for dimension, stride in zip(coordinates.dimensions, strides, strict=True)
+        )
+        for distance in distances
+    )
+    return Side(value, tensor, coordinates, offsets, align)
+
+
+def _coordinates(frame: _Frame, indices: Sequence[ir.Value]) -> Coordinates | None:
+    """Indices that are leaves of one coordinate tensor's element, which the loop counts."""
+    found: list[tuple[ir.Value, int]] = []
+    for index in indices:
+        element = _made_by(index, "cute.get_leaves")
+        if element is None:
+            return None
+        results = results_of(element)
+        number = next(at for at, each in enumerate(results) if same_value(each, index))
+        for name in ("cute.deref_arith_tuple_iter", "cute.get_iter", "cute.slice"):
+            element = _made_by(operands_of(element)[0], name)
+            if element is None:
+                return None
+        value, where = operands_of(element)
+        if not frame.counts(where) or frame.outside(value) is None:
+            return None
+        found.append((value, number))
+    if not found or not all(same_value(value, found[0][0]) for value, _ in found):
+        return None
+    tensor = coordinate_tensor(str(found[0][0].type))
+    if tensor is None:
+        return None
+    return Coordinates(found[0][0], tensor, tuple(number for _, number in found))
+
+
+def _indices(coordinate: ir.Value) -> list[ir.Value]:
+    """What a coordinate is made of, nothing if it comes from elsewhere."""
+    made = _made_by(coordinate, "cute.make_coord")
+    return operands_of(made) if made is not None else []
+
+
+def _made_by(value: ir.Value, name: str) -> Operation | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != name:
+        return None
+    return owner.operation

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.ab.counters import SCHEMA as COUNTERS
+from tilepass.ab.gdn_study.stalls import SCHEMA as STALLS
 from tilepass.ab.quoted_tables import (
     GDN_SCHEMA,
     counters_table_of,
     gdn_table_of,
     library_table_of,
+    stalls_table_of,
 )
 from tilepass.ab.report import SCHEMA
 from tilepass.ab.table import markdown_table
@@ -94,12 +96,14 @@ def table_of_file(name: str) -> str:
     if not path.is_file():
         raise TilepassError(f"README.md: {name}: no such file")
     report: dict[str, Any] = json.loads(path.read_text())
-    if report.get("schema") not in (SCHEMA, GDN_SCHEMA, COUNTERS):
+    if report.get("schema") not in (SCHEMA, GDN_SCHEMA, COUNTERS, STALLS):
         raise TilepassError(f"{name}: not a report of `tilepass ab --json` ({SCHEMA})")
     if "GPU" not in report["environment"]:
         raise TilepassError(f"{name}: this report was made without a GPU")
     if report["schema"] == GDN_SCHEMA:
         return gdn_table_of(report)
+    if report["schema"] == STALLS:
+        return stalls_table_of(report)
     if report["schema"] == COUNTERS:
         return counters_table_of(report)
     return library_table_of(report) if report["arms"][0].get("library") else table(report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilepass.ab.quoted_tables import gdn_table_of, library_table_of
+from tilepass.ab.quoted_tables import gdn_table_of, library_table_of, stalls_table_of
 
 ENVIRONMENT = {"GPU": "GPU 0", "driver": "1.2", "triton": "3.6.0", "torch": "2.11.0"}
 
@@ -61,3 +61,11 @@ def test_gdn_table() -> None:
     text = gdn_table_of(study)
     assert "| f16 | 1x64 | 15.0 | 0.9500 [0.9450, 0.9550] | 1.0000 | NO |" in text
     assert "varlen" not in text
+
+
+def test_stalls_table() -> None:
+    arm = {"total": 100.0, "loads": 7.0, "stores": 23.4, "queued": 20.0}
+    report = {"environment": ENVIRONMENT, "dtype": "f16", "case": "32x64", "arms": {"dense": arm}}
+    text = stalls_table_of(report)
+    assert "; f16, 32x64\n" in text
+    assert "| dense | 100 | 70 | 7 | 23 | 20 |" in text

@@ -143,6 +143,14 @@ def test_expectation_by_place_and_type(element: str, expected: list[str]) -> Non
     assert [expectation(site, sites).value for site in sites] == expected
 
 
+def test_expectation_of_the_second_gemm_in_a_loop() -> None:
+    gemm = "    cute.gemm(%mma, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d)\n"
+    text = MODULE.format(element="f16").replace(gemm, gemm * 2)
+    sites = [site for site in gemm_sites(engine.parse(text)) if isinstance(site, GemmSite)]
+    expected = ["dense", "longest-chain", "n4", "longest-chain"]
+    assert [expectation(site, sites).value for site in sites] == expected
+
+
 def test_the_option_order() -> None:
     assert parse_order("search") == {None: "search"}
     assert parse_order("3:k+10:dense") == {3: "k", 10: "dense"}

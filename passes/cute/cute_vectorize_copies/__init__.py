@@ -51,7 +51,7 @@ class CuteVectorizeCopies(Pass):
     def run(self, module: Module, context: PassContext) -> None:
         """Match every loop, then rewrite those that can be."""
         if self.options.bytes not in _SIZES:
-            raise OptionError(f"bytes={self.options.bytes}: vectors have {_SIZES} bytes")
+            raise OptionError(f"bytes={self.options.bytes}: vectors have 2, 4, 8 or 16 bytes")
         for loop in [each for each in engine.operations(module) if each.name == FOR]:
             copy = copy_loop(loop)
             if copy is None:

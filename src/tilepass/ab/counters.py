@@ -87,7 +87,7 @@ def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counte
         task.write_text(encode_job(job, [Task(point, (arm,))]))
         command = [profiler, *options(), "--log-file", str(log)]
         command += [sys.executable, "-m", "tilepass.ab.counters", str(task)]
-        status, errors = _run(command, seconds)
+        status, errors = run_within(command, seconds)
         text = log.read_text() if log.exists() else ""
     if status or not (found := parse(text)):
         said = [*text.splitlines(), *errors.splitlines()][-3:]
@@ -95,7 +95,7 @@ def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counte
     return found
 
 
-def _run(command: Sequence[str], seconds: float) -> tuple[int, str]:
+def run_within(command: Sequence[str], seconds: float) -> tuple[int, str]:
     """Exit status and standard error. Past the time limit the profiled program is ended too."""
     process = subprocess.Popen(
         command,

@@ -60,6 +60,20 @@ def gdn_table_of(study: Json) -> str:
     return f"{_machine(study)}\n\n{markdown_table(header, lines)}\n"
 
 
+def stalls_table_of(report: Json) -> str:
+    """Caption and table of scripts/flashinfer_gdn_stalls.py: samples of a launch, a line for each
+    order."""
+    lines: list[list[str]] = []
+    for name, arm in report["arms"].items():
+        elsewhere = arm["total"] - arm["loads"] - arm["stores"]
+        numbers = (arm["total"], elsewhere, arm["loads"], arm["stores"], arm["queued"])
+        lines.append([name, *(f"{number:.0f}" for number in numbers)])
+    header = ["order", "samples", "elsewhere", "loads of the state", "stores of the state"]
+    header.append("of these, waiting for the load/store unit")
+    caption = f"{_machine(report)}; {report['dtype']}, {report['case']}"
+    return f"{caption}\n\n{markdown_table(header, lines)}\n"
+
+
 def counters_table_of(report: Json) -> str:
     """Caption and table of ab_warp_specialize_tables.py --counters: a line for each kernel."""
     labels = [figure.label for figure in FIGURES.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilepass.core.anchor import Anchor
@@ -50,25 +51,34 @@ class CuteVectorizeCopies(Pass):
 
     def run(self, module: Module, context: PassContext) -> None:
         """Match every loop, then rewrite those that can be."""
-        if self.options.bytes not in _SIZES:
-            raise OptionError(f"bytes={self.options.bytes}: vectors have 2, 4, 8 or 16 bytes")
-        for loop in [each for each in engine.operations(module) if each.name == FOR]:
-            copy = copy_loop(loop)
-            if copy is None:
-                continue
-            place = _location(loop)
+        most = self.options.bytes
+        if most not in _SIZES:
+            raise OptionError(f"bytes={most}: vectors have 2, 4, 8 or 16 bytes")
+        for place, copy in _copy_loops(module):
             if isinstance(copy, str):
                 context.remarks.missed(place, f"copy loop: {copy}")
                 continue
-            width = _width(copy, self.options.bytes)
-            size = copy.source.tensor.bits // 8
-            title = f"copy loop, {copy.count} elements of {size} bytes"
+            width = _width(copy, most)
             if width == 1:
-                context.remarks.missed(place, f"{title}: {_obstacle(copy, self.options.bytes)}")
+                context.remarks.missed(place, f"{copy}: {_obstacle(copy, most)}")
                 continue
             emit_vectors(copy, width)
-            count = copy.count // width
-            context.remarks.passed(place, f"{title}: {count} vectors of {width * size} bytes")
+            size = width * copy.source.tensor.bits // 8
+            context.remarks.passed(place, f"{copy}: {copy.count // width} vectors of {size} bytes")
+
+
+def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop]]:
+    """The copy loops that the pass would rewrite, with their places in the source."""
+    for place, copy in _copy_loops(module):
+        if isinstance(copy, CopyLoop) and _width(copy, max(_SIZES)) > 1:
+            yield place, copy
+
+
+def _copy_loops(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop | str]]:
+    for loop in [each for each in engine.operations(module) if each.name == FOR]:
+        copy = copy_loop(loop)
+        if copy is not None:
+            yield _location(loop), copy
 
 
 def _location(loop: Operation) -> SourceLocation | None:

@@ -81,6 +81,9 @@ class CopyLoop:
         """Number of elements."""
         return len(self.source.offsets)
 
+    def __str__(self) -> str:
+        return f"copy loop, {self.count} elements of {self.source.tensor.bits // 8} bytes"
+
 
 @dataclass(frozen=True)
 class _Frame:

@@ -10,6 +10,7 @@ from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
+from tilepass.passes.cute.cute_vectorize_copies import vectorizable
 from tilepass.passes.cute.cute_zero_mma.check_mode import checkable, emit_checks
 from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
 from tilepass.passes.cute.cute_zero_mma.knowledge import (
@@ -88,6 +89,8 @@ class CuteZeroMma(Pass):
         ]
         for site, text in rewrite_all(rewrites, drop_loads=drop_loads):
             context.remarks.passed(site.location, f"{site}: {text}")
+        if rewrites:
+            _point_to_vectors(module, context)
 
     def _reachable(self, module: Module, context: PassContext) -> list[GemmSite]:
         sites: list[GemmSite] = []
@@ -116,6 +119,16 @@ class CuteZeroMma(Pass):
                 "(an index, file.py:LINE or a part of the statement)"
             )
         return assumed(parse_tiles(tiles), sites)
+
+
+def _point_to_vectors(module: Module, context: PassContext) -> None:
+    """Say which copies would hide or eat up in short calls what left-out atoms gain."""
+    for place, copy in vectorizable(module):
+        context.remarks.analysis(
+            place,
+            f"{copy}, which cute-vectorize-copies in front of this pass makes vectors: calls that "
+            "do little else may wait longer there once the schedule changes",
+        )
 
 
 def _check(

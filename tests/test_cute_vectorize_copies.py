@@ -12,7 +12,7 @@ from ptx_machine import run_grid
 from ptx_memory import GlobalMemory
 
 from tilepass.activate import enabled
-from tilepass.ir.cute_coordinates import coordinate_tensor
+from tilepass.ir.cute_coordinates import coordinate_tensor, is_made_of_its_operands
 from tilepass.ir.cute_tensors import static_tensor
 
 SHAPE = (32, 24)
@@ -88,6 +88,22 @@ def test_coordinates_that_are_not_followed(text: str) -> None:
     assert coordinate_tensor(text) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "count", "expected"),
+    [
+        ("?", 1, True),
+        ("(?,?)", 2, True),
+        ("(?{div=2},?{i64})", 2, True),
+        ("(0,?)", 1, False),
+        ("(_,?)", 1, False),
+        ("((0,1),?)", 1, False),
+        ("4", 0, False),
+    ],
+)
+def test_coordinates_with_parts_of_their_own(text: str, count: int, expected: bool) -> None:
+    assert is_made_of_its_operands(f'!cute.coord<"{text}">', count) is expected
+
+
 def test_what_a_tensor_says() -> None:
     text = '!cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,2),4):((1,64),128)">'
     tensor = static_tensor(text)
@@ -95,5 +111,6 @@ def test_what_a_tensor_says() -> None:
     assert str(tensor) == text
     part = tensor.part(68, tensor.layout.modes[1])
     assert (part.align, part.pointer) == (8, "!cute.ptr<f16, smem, align<8>, S<3,4,3>>")
+    assert tensor.kept_together == 16
     assert tensor.layout.offsets()[7:10] == [7, 64, 65]
     assert static_tensor('!cute.memref<f32, gmem, align<16>, "(8,?):(1,8)">') is None

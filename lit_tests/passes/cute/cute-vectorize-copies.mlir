@@ -12,6 +12,8 @@
 !rows = !cute.memref<f32, gmem, align<16>, "(128,128):(128,1)">
 !line = !cute.memref<f32, gmem, align<16>, "8:1">
 !half = !cute.memref<f32, gmem, align<4>, "8:1">
+!places = !cute.coord_tensor<"(?{div=4})", "(8):(1@0)">
+!mixed = !cute.memref<f32, smem, align<16>, S<3,2,3>, "8:1">
 !flat = !cute.memref<f32, rmem, align<32>, "8:1">
 
 // What an accumulator holds of two neighbours in memory: pairs, at an even column of 8-byte
@@ -94,7 +96,98 @@ func.func @line(%registers: !flat, %memory: !line) {
   return
 }
 
-// In what follows the loops stay. Columns lie 128 elements apart:
+// Coordinates of one dimension, in a tensor that the loop carries: what it is outside is used.
+// CHECK-LABEL: func.func @one_dimension
+// CHECK:         cute.get_iter(%arg2) : !cute.coord_tensor<"(?{div=4})"
+// CHECK-COUNT-2: vector<4xf32>
+// CHECK-NOT:     scf.for
+// CHECK:         return
+// REMARK: passed: copy loop, 8 elements of 4 bytes: 2 vectors of 16 bytes
+func.func @one_dimension(%registers: !flat, %memory: !line, %coordinates: !places) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  %last = scf.for %i = %c0 to %c8 step %c1 iter_args(%each = %coordinates) -> (!places) : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %element = cute.slice(%each, %at) : !places, !cute.coord<"?">
+    %place = cute.get_iter(%element) : !cute.coord_tensor<"(?)", "():()">
+    %one = cute.deref_arith_tuple_iter(%place) : !cute.arith_tuple_iter<"(?)">
+    %column = cute.get_leaves(%one) : !cute.int_tuple<"(?)">
+    %x = cute.memref.load(%registers, %at) : (!flat, !cute.coord<"?">) -> f32
+    %to = cute.make_coord(%column) : (!cute.int_tuple<"?">) -> !cute.coord<"?">
+    cute.memref.store(%memory, %to, %x) : (!line, !cute.coord<"?">, f32) -> ()
+    scf.yield %each : !places
+  }
+  return
+}
+
+// A tensor of very many elements, of which the loop takes the first ones.
+// CHECK-LABEL: func.func @of_many
+// CHECK-COUNT-2: vector<4xf32>
+// CHECK-NOT:     scf.for
+// CHECK:         return
+// REMARK: passed: copy loop, 8 elements of 4 bytes: 2 vectors of 16 bytes
+func.func @of_many(%registers: !flat, %memory: !cute.memref<f32, gmem, align<16>, "(65536,16384):(1,65536)">) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  scf.for %i = %c0 to %c8 step %c1 : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %x = cute.memref.load(%registers, %at) : (!flat, !cute.coord<"?">) -> f32
+    cute.memref.store(%memory, %at, %x) : (!cute.memref<f32, gmem, align<16>, "(65536,16384):(1,65536)">, !cute.coord<"?">, f32) -> ()
+  }
+  return
+}
+
+// In what follows the loops stay. Of a row of registers only the second number is counted:
+// CHECK-LABEL: func.func @a_row
+// CHECK:         scf.for
+// REMARK: missed: copy loop: its elements are not counted by the loop
+func.func @a_row(%registers: !cute.memref<f32, rmem, align<32>, "(4,4):(1,4)">, %memory: !line) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c4 = arith.constant 4 : i32
+  scf.for %i = %c0 to %c4 step %c1 : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %from = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?)">
+    %x = cute.memref.load(%registers, %from) : (!cute.memref<f32, rmem, align<32>, "(4,4):(1,4)">, !cute.coord<"(0,?)">) -> f32
+    cute.memref.store(%memory, %at, %x) : (!line, !cute.coord<"?">, f32) -> ()
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @no_trip
+// CHECK:         scf.for
+// REMARK: missed: copy loop: it counts from 0 to -4 by 1; taken are loops from 0 upwards by 1
+func.func @no_trip(%registers: !flat, %memory: !line) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %end = arith.constant -4 : i32
+  scf.for %i = %c0 to %end step %c1 : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %x = cute.memref.load(%registers, %at) : (!flat, !cute.coord<"?">) -> f32
+    cute.memref.store(%memory, %at, %x) : (!line, !cute.coord<"?">, f32) -> ()
+  }
+  return
+}
+
+// The swizzle takes neighbours apart.
+// CHECK-LABEL: func.func @swizzled
+// CHECK:         scf.for
+// REMARK: missed: copy loop, 8 elements of 4 bytes: in smem S<3,2,3> keeps only 4 bytes together
+func.func @swizzled(%registers: !flat, %memory: !mixed) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  scf.for %i = %c0 to %c8 step %c1 : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %x = cute.memref.load(%registers, %at) : (!flat, !cute.coord<"?">) -> f32
+    cute.memref.store(%memory, %at, %x) : (!mixed, !cute.coord<"?">, f32) -> ()
+  }
+  return
+}
+
+// Columns lie 128 elements apart.
 // CHECK-LABEL: func.func @other_way
 // CHECK:         scf.for
 // REMARK: missed: copy loop, 8 elements of 4 bytes: in gmem the second lies 128 elements behind the first

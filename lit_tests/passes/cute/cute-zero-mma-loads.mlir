@@ -1,4 +1,4 @@
-// RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0+1+2+3+4+5+7+8+9,order=k}' -Rpass=zero -o %t 2> %t.remarks
+// RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0+1+2+3+4+5+6+8+9+10,order=k}' -Rpass=zero -o %t 2> %t.remarks
 // RUN: %filecheck %s --input-file %t
 // RUN: %filecheck %s --input-file %t.remarks --check-prefix=REMARK
 // RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0,order=k,loads=keep}' | %filecheck %s --check-prefix=KEEP
@@ -21,6 +21,8 @@
 !rows = !cute.memref<bf16, smem, align<16>, "((8,1),(2,2)):((1,0),(1024,16))">
 !row = !cute.memref<bf16, smem, align<16>, "((8,1),2):((1,0),1024)">
 !half = !cute.memref<bf16, rmem, align<8>, "(((4,2),1),2):(((1,8),0),16)">
+!once = !cute.memref<bf16, smem, align<16>, "((8,1),(1)):((1,0),(0))">
+!piece = !cute.memref<bf16, rmem, align<8>, "(((4,2),1),(1)):(((1,8),0),(0))">
 !strided = !cute.memref<bf16, smem, align<16>, "((8,1),(2,2)):((1,0),(?{div=8},16))">
 !cells = !cute.memref<bf16, smem, align<8>, "((4,1),(4,2)):((1,0),(512,16))">
 
@@ -41,7 +43,7 @@
 // CHECK:         cute.copy(
 // CHECK-NOT:     cute.copy(
 // CHECK:         return
-// REMARK: passed: gemm 0 ({{.+}}): 1 of 4 loads of B left out, which no atom reads
+// REMARK: passed: gemm 0 ({{.+}}): 1 of 4 loads of B left out: no atom reads them
 // KEEP-LABEL: func.func @tiled
 // KEEP:          cute.copy(
 // KEEP-NOT:      cute.copy(
@@ -61,7 +63,7 @@ func.func @tiled(%mma: !mma, %d: !d, %a: !a, %copy: !tiled, %source: !shared) {
 // CHECK-COUNT-3: cute.copy(
 // CHECK-NOT:     cute.copy(
 // CHECK:         return
-// REMARK: passed: gemm 1 ({{.+}}): 1 of 4 loads of B left out, which no atom reads
+// REMARK: passed: gemm 1 ({{.+}}): 1 of 4 loads of B left out: no atom reads them
 func.func @atom(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %source: !rows) {
   %layout = cute.static : !cute.layout<"((2,2),4,2):((1,2),8,4)">
   %b = cute.memref.alloca(%layout) : !b
@@ -78,7 +80,7 @@ func.func @atom(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %source: !rows) {
 // CHECK-COUNT-6: cute.copy(
 // CHECK-NOT:     cute.copy(
 // CHECK:         return
-// REMARK: passed: gemm 2 ({{.+}}): 2 of 8 loads of B left out, which no atom reads
+// REMARK: passed: gemm 2 ({{.+}}): 2 of 8 loads of B left out: no atom reads them
 func.func @plain(%mma: !mma, %d: !d, %a: !a, %copy: !plain, %source: !cells) {
   %layout = cute.static : !cute.layout<"((2,2),4,2):((1,2),8,4)">
   %b = cute.memref.alloca(%layout) : !b
@@ -99,7 +101,7 @@ func.func @plain(%mma: !mma, %d: !d, %a: !a, %copy: !plain, %source: !cells) {
 // CHECK:         cute.copy(
 // CHECK-NOT:     cute.copy(
 // CHECK:         return
-// REMARK: passed: gemm 3 ({{.+}}): 1 of 2 loads of B left out, which no atom reads
+// REMARK: passed: gemm 3 ({{.+}}): 1 of 2 loads of B left out: no atom reads them
 func.func @by_k(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %first: !row, %second: !row) {
   %layout = cute.static : !cute.layout<"((2,2),4,2):((1,2),8,4)">
   %b = cute.memref.alloca(%layout) : !b
@@ -112,6 +114,29 @@ func.func @by_k(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %first: !row, %sec
   %into1 = cute.slice(%all, %k1) : !cute.memref<bf16, rmem, align<8>, "(((4,2),1),2,2):(((1,8),0),16,4)">, !cute.coord<"(_,_,1)">
   cute.copy(%copy, %first, %into0) : (!ldmatrix, !row, !half)
   cute.copy(%copy, %second, %into1) : (!ldmatrix, !row, !half)
+  cute.gemm(%mma, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d)
+  return
+}
+
+// A part that begins elsewhere is followed too: the loads of the second k fill it.
+// CHECK-LABEL: func.func @part
+// CHECK-COUNT-3: cute.copy(
+// CHECK-NOT:     cute.copy(
+// CHECK:         return
+// REMARK-DAG: passed: gemm 4 ({{.+}}): 1 of 4 loads of B left out: no atom reads them
+// REMARK-DAG: passed: gemm 4 ({{.+}}): 1 of 1 loads of B left out: no atom reads them
+func.func @part(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %all: !rows, %again: !once) {
+  %layout = cute.static : !cute.layout<"((2,2),4,2):((1,2),8,4)">
+  %b = cute.memref.alloca(%layout) : !b
+  %iter = cute.get_iter(%b) : !b
+  %modes = cute.static : !cute.layout<"(((4,2),1),(2,2)):(((1,8),0),(16,4))">
+  %flat = cute.make_view(%iter, %modes) : !flat
+  cute.copy(%copy, %all, %flat) : (!ldmatrix, !rows, !flat)
+  %four = cute.make_int_tuple() : () -> !cute.int_tuple<"4">
+  %second = cute.add_offset(%iter, %four) : (!cute.ptr<bf16, rmem, align<8>>, !cute.int_tuple<"4">) -> !cute.ptr<bf16, rmem, align<8>>
+  %one = cute.static : !cute.layout<"(((4,2),1),(1)):(((1,8),0),(0))">
+  %into = cute.make_view(%second, %one) : !piece
+  cute.copy(%copy, %again, %into) : (!ldmatrix, !once, !piece)
   cute.gemm(%mma, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d)
   return
 }

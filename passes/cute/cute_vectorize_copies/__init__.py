@@ -13,7 +13,7 @@ from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation
 from tilepass.ir.loops import FOR
-from tilepass.passes.cute.cute_vectorize_copies.copy_loops import CopyLoop, copy_loop
+from tilepass.passes.cute.cute_vectorize_copies.copy_loops import CopyLoop, copy_loop, counted
 from tilepass.passes.cute.cute_vectorize_copies.emit import emit_vectors
 
 _SIZES = (2, 4, 8, 16)
@@ -64,7 +64,8 @@ class CuteVectorizeCopies(Pass):
                 continue
             emit_vectors(copy, width)
             size = width * copy.source.tensor.bits // 8
-            context.remarks.passed(place, f"{copy}: {copy.count // width} vectors of {size} bytes")
+            vectors = counted(copy.count // width, "vector")
+            context.remarks.passed(place, f"{copy}: {vectors} of {size} bytes")
 
 
 def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop]]:
@@ -110,6 +111,9 @@ def _obstacle(copy: CopyLoop, most: int) -> str:
         step = side.offsets[1] - side.offsets[0]
         if step != 1:
             return f"in {side.tensor.space} the second lies {step} elements behind the first"
+        if side.tensor.kept_together < 2 * size:
+            kept = side.tensor.kept_together
+            return f"in {side.tensor.space} {side.tensor.swizzle} keeps only {kept} bytes together"
         if side.align % (2 * size):
             return f"in {side.tensor.space} the first is only known to be aligned to {side.align}"
     return "pairs do not lie side by side, each at a multiple of its size"

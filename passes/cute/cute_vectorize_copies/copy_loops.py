@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from tilepass.ir.asides import arguments_of, operands_of, results_of
-from tilepass.ir.cute_coordinates import CoordinateTensor, coordinate_tensor
+from tilepass.ir.cute_coordinates import (
+    CoordinateTensor,
+    coordinate_tensor,
+    is_made_of_its_operands,
+)
 from tilepass.ir.cute_tensors import StaticTensor, static_tensor
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import Loop, constant_int
@@ -29,6 +33,8 @@ _WITHOUT_EFFECT = frozenset(
     }
 )
 _REGISTERS = "rmem"
+# Coordinates and their sums are counted in 32 bits.
+_LIMIT = 1 << 31
 LONGEST = 256
 """Elements of a loop that is still unrolled."""
 
@@ -59,12 +65,19 @@ class Side:
     align: int
 
     def takes(self, width: int) -> bool:
-        """Whether every `width` elements lie one behind the other, at a multiple of their size."""
+        """Whether every `width` elements lie one behind the other, at a multiple of their size, and
+        a swizzle keeps them together."""
         size = width * self.tensor.bits // 8
-        return self.align % size == 0 and all(
-            self.offsets[at] * self.tensor.bits // 8 % size == 0
-            and all(self.offsets[at + step] == self.offsets[at] + step for step in range(1, width))
-            for at in range(0, len(self.offsets), width)
+        return (
+            size <= self.tensor.kept_together
+            and self.align % size == 0
+            and all(
+                self.offsets[at] * self.tensor.bits // 8 % size == 0
+                and all(
+                    self.offsets[at + step] == self.offsets[at] + step for step in range(1, width)
+                )
+                for at in range(0, len(self.offsets), width)
+            )
         )
 
 
@@ -82,7 +95,8 @@ class CopyLoop:
         return len(self.source.offsets)
 
     def __str__(self) -> str:
-        return f"copy loop, {self.count} elements of {self.source.tensor.bits // 8} bytes"
+        size = self.source.tensor.bits // 8
+        return f"copy loop, {counted(self.count, 'element')} of {counted(size, 'byte')}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,11 @@ class _Frame:
         return len(indices) == 1 and same_value(indices[0], self.counter)
 
 
+def counted(number: int, what: str) -> str:
+    """`1 element`, `2 elements`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def copy_loop(operation: Operation) -> CopyLoop | str | None:
     """The typed view of an `scf.for`; None if it does not copy between registers and memory, and
     where it does, but not in a way that can be told when it is compiled, the reason."""
@@ -124,8 +143,10 @@ def copy_loop(operation: Operation) -> CopyLoop | str | None:
     if frame is None or not same_value(stored, results_of(loads[0])[0]):
         return None
     lower, upper, step = map(constant_int, operands_of(operation)[:3])
-    if lower != 0 or step != 1 or upper is None:
+    if upper is None:
         return "the number of elements is not a constant"
+    if lower != 0 or step != 1 or upper < 1:
+        return f"it counts from {lower} to {upper} by {step}; taken are loops from 0 upwards by 1"
     if upper > LONGEST:
         return f"it copies {upper} elements, and at most {LONGEST} are unrolled"
     sides: list[Side] = []
@@ -159,12 +180,12 @@ def _side(frame: _Frame, value: ir.Value, where: ir.Value, count: int) -> Side |
         return "the tensor changes from element to element"
     tensor = static_tensor(str(outside.type))
     if tensor is None:
-        return f"the layout of {outside.type} is not a constant"
+        return f"the layout of {outside.type} has parts that are not followed"
     if frame.counts(where):
         if count > tensor.layout.size:
             return f"it copies {count} of {tensor.layout.size} elements"
-        offsets = tensor.layout.offsets()[:count]
-        return Side(outside, tensor, None, tuple(offsets), tensor.align)
+        offsets = tuple(map(tensor.layout.offset, range(count)))
+        return Side(outside, tensor, None, offsets, tensor.align)
     coordinates = _coordinates(frame, _indices(where))
     if coordinates is None:
         return "its elements are not counted by the loop or taken from a coordinate tensor"
@@ -182,6 +203,8 @@ def _at_coordinates(
     if count > coordinates.tensor.size:
         return f"it takes {count} of {coordinates.tensor.size} coordinates"
     strides = [mode.stride for mode in modes if isinstance(mode.stride, int)]
+    if max(strides) >= _LIMIT:
+        return f"a stride of {max(strides)} does not fit 32 bits"
     begins = [coordinates.tensor.begin[dimension] for dimension in coordinates.dimensions]
     unit = gcd(
         *(
@@ -215,9 +238,10 @@ def _coordinates(frame: _Frame, indices: Sequence[ir.Value]) -> Coordinates | No
             if element is None:
                 return None
         value, where = operands_of(element)
-        if not frame.counts(where) or frame.outside(value) is None:
+        outside = frame.outside(value)
+        if not frame.counts(where) or outside is None:
             return None
-        found.append((value, number))
+        found.append((outside, number))
     if not found or not all(same_value(value, found[0][0]) for value, _ in found):
         return None
     tensor = coordinate_tensor(str(found[0][0].type))
@@ -227,9 +251,10 @@ def _coordinates(frame: _Frame, indices: Sequence[ir.Value]) -> Coordinates | No
 
 
 def _indices(coordinate: ir.Value) -> list[ir.Value]:
-    """What a coordinate is made of, nothing if it comes from elsewhere."""
+    """What a coordinate is made of, nothing if it comes from elsewhere or has constant parts."""
     made = _made_by(coordinate, "cute.make_coord")
-    return operands_of(made) if made is not None else []
+    indices = operands_of(made) if made is not None else []
+    return indices if is_made_of_its_operands(str(coordinate.type), len(indices)) else []
 
 
 def _made_by(value: ir.Value, name: str) -> Operation | None:

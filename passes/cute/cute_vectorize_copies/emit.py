@@ -48,9 +48,7 @@ def _begin(builder: Builder, side: Side) -> tuple[ir.Value, StaticTensor]:
 
 def _index(builder: Builder, coordinates: Coordinates, tensor: StaticTensor) -> ir.Value:
     """The offset of the first element, in elements."""
-    leaves = coordinates.tensor.begin
-    texts = ",".join(leaf.text for leaf in leaves)
-    whole = f"({texts})" if len(leaves) > 1 else texts
+    leaves, whole = coordinates.tensor.begin, coordinates.tensor.text
     place = build(
         builder, "cute.get_iter", [coordinates.value], f'!cute.arith_tuple_iter<"{whole}">'
     )

@@ -87,8 +87,8 @@ class CuteZeroMma(Pass):
             for site in zero_sites
             if orders[site.index] != DENSE
         ]
-        for site, text in rewrite_all(rewrites, drop_loads=drop_loads):
-            context.remarks.passed(site.location, f"{site}: {text}")
+        for place, text in rewrite_all(rewrites, drop_loads=drop_loads):
+            context.remarks.passed(place, text)
         if rewrites:
             _point_to_vectors(module, context)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
 from tilepass.ir.cute_layouts import Layout, joined
 from tilepass.ir.cute_tensors import build
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir, location_of, plain
 from tilepass.passes.cute.cute_zero_mma.fills import Executions, Fill, fill_of
 from tilepass.passes.cute.cute_zero_mma.register_reads import allocation_of, uses_of
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
@@ -26,15 +27,16 @@ _A, _B = 2, 3
 
 def drop_dead_loads(
     rewritten: Sequence[tuple[GemmSite, ZeroTiles]],
-) -> Iterator[tuple[GemmSite, str]]:
-    """Leave out the loads of what only skipped atoms read, and say for which gemm.
+) -> Iterator[tuple[SourceLocation | None, str]]:
+    """Leave out the loads of what only skipped atoms read, and say where and for which gemm.
 
     To be called before the gemms, each with its zero tiles, are replaced.
     """
     read = {
         (site.index, number): frozenset(_offsets_read(site, zeros, number))
         for site, zeros in rewritten
-        for number in (_A, _B)
+        for number, fragment in ((_A, site.a), (_B, site.b))
+        if fragment.is_dense
     }
     sites = [site for site, _ in rewritten]
 
@@ -53,9 +55,12 @@ def drop_dead_loads(
             needed = fill.needed({offset - begin for offset in uses.read})
             count = len(fill.source.starts)
             if len(needed) < count:
+                place, dead = location_of(operation), count - len(needed)
                 _split(fill, needed)
-                dead = count - len(needed)
-                yield site, f"{dead} of {count} loads of {name} left out, which no atom reads"
+                yield (
+                    place,
+                    f"{site}: {dead} of {count} loads of {name} left out: no atom reads them",
+                )
 
 
 def _allocations(sites: Sequence[GemmSite]) -> Iterator[tuple[GemmSite, str, Operation]]:

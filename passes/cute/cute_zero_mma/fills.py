@@ -17,6 +17,7 @@ _LDMATRIX = re.compile(
 _PLAIN_COPY = re.compile(r"!cute_nvgpu\.atom\.universal_copy<\w+, (\d+) b>")
 # 16-bit elements in the row of a matrix that `ldmatrix` reads at a thread's address.
 _ROW = 8
+_REGISTER = 4
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Executions:
     tensor: StaticTensor
     values: Layout
     starts: tuple[int, ...]
+
+    def keep_alignment(self, needed: int) -> bool:
+        """Whether executions begin at multiples of `needed` bytes, or of what the tensor is aligned
+        to if that is less: a copy of its own must not need more than the whole has."""
+        least = min(self.tensor.align, needed)
+        return all(start * self.tensor.bits // 8 % least == 0 for start in self.starts)
 
 
 @dataclass(frozen=True)
@@ -61,21 +68,34 @@ def fill_of(operation: Operation) -> Fill | None:
     source, destination = (static_tensor(str(tensor.type)) for tensor in operands[1:])
     if source is None or destination is None or source.element != destination.element:
         return None
-    sizes = _values_of(str(operands[0].type), destination.bits)
-    if sizes is None:
+    needs = _needs_of(str(operands[0].type), destination.bits)
+    if needs is None:
         return None
-    begin, end = _executions(source, sizes[0]), _executions(destination, sizes[1])
+    begin, end = (
+        _executions(side, need.values)
+        for side, need in zip((source, destination), needs, strict=True)
+    )
     if begin is None or end is None or len(begin.starts) != len(end.starts):
         return None
-    return Fill(operation, begin, end)
+    kept = begin.keep_alignment(needs[0].align) and end.keep_alignment(needs[1].align)
+    return Fill(operation, begin, end) if kept else None
 
 
-def _values_of(atom: str, bits: int) -> tuple[int, int] | None:
-    """Elements of source and destination that one execution of an atom takes in each thread."""
+@dataclass(frozen=True)
+class _Need:
+    """What one execution takes of one side in each thread: elements, aligned to so many bytes."""
+
+    values: int
+    align: int
+
+
+def _needs_of(atom: str, bits: int) -> tuple[_Need, _Need] | None:
+    """What one execution of an atom takes of source and destination."""
     if match := _LDMATRIX.search(atom):
-        return _ROW, 2 * int(match[1])
+        return _Need(_ROW, _ROW * 2), _Need(2 * int(match[1]), _REGISTER)
     if match := _PLAIN_COPY.search(atom):
-        return int(match[1]) // bits, int(match[1]) // bits
+        size = int(match[1]) // 8
+        return _Need(size * 8 // bits, size), _Need(size * 8 // bits, size)
     return None
 
 

@@ -24,6 +24,11 @@ class Fragment:
     tensor: StaticTensor
 
     @property
+    def is_dense(self) -> bool:
+        """Whether the values of a tile lie side by side. The compiler reads B's as if they did."""
+        return self._values.offsets() == list(range(self._values.size))
+
+    @property
     def tiles(self) -> tuple[int, int]:
         """Extents of the two modes that count tiles."""
         _, outer, inner = self.tensor.layout.modes

@@ -16,10 +16,12 @@ from tilepass.ir.cute_tensors import static_tensor
 from tilepass.ir.engine import Operation, ir
 
 _ALLOCATIONS = frozenset({"cute.mma.make_fragment", "cute.memref.alloca"})
-_SLICE = "cute.slice"
+_SLICE, _ADD_OFFSET = "cute.slice", "cute.add_offset"
+_NUMBER = re.compile(r'!cute\.int_tuple<"(\d+)">')
 # Operations whose result looks at the same place as an operand, or at a part of it, and the number
 # of that operand. The types of tensors say which elements they cover.
 _LOOKED_AT = {
+    _ADD_OFFSET: 0,
     "cute.get_iter": 0,
     "cute.group_modes": 0,
     "cute.make_view": 0,
@@ -110,9 +112,12 @@ def _step(operation: Operation, number: int) -> int | None:
     at a place that is not known."""
     if _LOOKED_AT.get(operation.name) != number:
         return None
-    if operation.name != _SLICE:
+    if operation.name not in (_SLICE, _ADD_OFFSET):
         return 0
     tensor, place = (str(each.type) for each in operands_of(operation))
+    if operation.name == _ADD_OFFSET:
+        constant = _NUMBER.fullmatch(place)
+        return int(constant[1]) if constant else None
     whole, coordinate = static_tensor(tensor), _COORDINATE.fullmatch(place)
     if whole is None or coordinate is None:
         return None

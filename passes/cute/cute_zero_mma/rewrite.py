@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilepass.core.diagnostics import SourceLocation
 from tilepass.passes.cute.cute_zero_mma.dead_loads import drop_dead_loads
 from tilepass.passes.cute.cute_zero_mma.emit import emit_atoms
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
 from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles, remaining
 
-Said = tuple[GemmSite, str]
-"""Something that was done for a gemm."""
+Said = tuple[SourceLocation | None, str]
+"""A place in the source, and what was done there."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ def rewrite_all(rewrites: Sequence[Rewrite], *, drop_loads: bool) -> list[Said]:
         atoms = ORDERS[each.order](remaining(each.zeros, each.site.grid))
         emit_atoms(each.site, atoms)
         left_out = each.site.atoms - len(atoms)
-        said.append(
-            (each.site, f"{left_out} of {each.site.atoms} atoms left out, order {each.order}")
-        )
+        text = f"{each.site}: {left_out} of {each.site.atoms} atoms left out, order {each.order}"
+        said.append((each.site.location, text))
     return said

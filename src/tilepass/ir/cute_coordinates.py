@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 _TENSOR = re.compile(r'!cute\.coord_tensor<"([^"]*)", "([^":]*):([^":]*)">')
+_COORDINATE = re.compile(r'!cute\.coord<"([^"]*)">')
 _LEAF = re.compile(r"(?P<constant>\d+)|\?(?:\{div=(?P<divisor>\d+)\})?")
 _STEP = re.compile(r"(\d+)(?:@(\d+))?")
 
@@ -22,9 +23,11 @@ class Leaf:
 
 @dataclass(frozen=True)
 class CoordinateTensor:
-    """`begin` is the coordinate of the first element, one leaf for each dimension; a mode of the
-    layout has an extent, a step, and the dimension that the step is along."""
+    """`begin` is the coordinate of the first element, one leaf for each dimension, and `text` how
+    types have it; a mode of the layout has an extent, a step, and the dimension that the step is
+    along."""
 
+    text: str
     begin: tuple[Leaf, ...]
     modes: tuple[tuple[int, int, int], ...]
 
@@ -63,7 +66,15 @@ def coordinate_tensor(text: str) -> CoordinateTensor | None:
         if found is None or int(found[2] or 0) >= len(begin) or (found[1] != "0" and not found[2]):
             return None
         modes.append((int(extent), int(found[1]), int(found[2] or 0)))
-    return CoordinateTensor(tuple(leaf for leaf in begin if leaf), tuple(modes))
+    return CoordinateTensor(match[1], tuple(leaf for leaf in begin if leaf), tuple(modes))
+
+
+def is_made_of_its_operands(text: str, count: int) -> bool:
+    """Whether a `!cute.coord` has just the numbers that it was made of, `count` side by side, and
+    not besides them some that are constants: `(?,?)`, but not `(0,?)` or `(_,?)`."""
+    match = _COORDINATE.fullmatch(text)
+    leaves = match[1].removeprefix("(").removesuffix(")").split(",") if match else []
+    return len(leaves) == count and all(leaf.startswith("?") for leaf in leaves)
 
 
 def _leaf(text: str) -> Leaf | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,6 +34,11 @@ class StaticTensor:
     def bits(self) -> int:
         """Bits of an element."""
         return _bits(self.element)
+
+    @property
+    def kept_together(self) -> int:
+        """Bytes that the swizzle `S<bits,base,shift>` leaves side by side: 2 to the base."""
+        return 1 << int(self.swizzle.split(",")[1]) if self.swizzle else sys.maxsize
 
     @property
     def pointer(self) -> str:

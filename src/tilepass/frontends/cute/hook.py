@@ -18,7 +18,7 @@ from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute import dsl as cute_dsl
-from tilepass.frontends.cute import library_caches
+from tilepass.frontends.cute import library_caches, source_lines
 from tilepass.frontends.cute.rewriting import rewrite, rewrite_once
 from tilepass.frontends.cute.tracing import MakeContext, MakeTrial, Trace
 from tilepass.frontends.cute.watching import Watched
@@ -134,7 +134,7 @@ def _install_in_turn() -> None:
 
 def _on_trace(owner: Any, module: Module, function_name: str) -> None:
     """The trace-finalize hook."""
-    with _lock:
+    with _lock, source_lines.paused():
         if _levels:
             _process(_levels[-1], Trace.of(owner, module, function_name))
 

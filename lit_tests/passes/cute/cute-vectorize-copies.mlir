@@ -171,6 +171,27 @@ func.func @no_trip(%registers: !flat, %memory: !line) {
   return
 }
 
+// A stride that 32 bits do not hold, as the index is counted.
+// CHECK-LABEL: func.func @far
+// CHECK:         scf.for
+// REMARK: missed: copy loop: a stride of 4294967296 does not fit 32 bits
+func.func @far(%registers: !registers, %memory: !cute.memref<f32, gmem, align<16>, "(128,128):(1,4294967296)">, %coordinates: !coordinates) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c8 = arith.constant 8 : i32
+  scf.for %i = %c0 to %c8 step %c1 : i32 {
+    %at = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %element = cute.slice(%coordinates, %at) : !coordinates, !cute.coord<"?">
+    %place = cute.get_iter(%element) : !cute.coord_tensor<"(?,?)", "():()">
+    %pair = cute.deref_arith_tuple_iter(%place) : !cute.arith_tuple_iter<"(?,?)">
+    %row, %column = cute.get_leaves(%pair) : !cute.int_tuple<"(?,?)">
+    %x = cute.memref.load(%registers, %at) : (!registers, !cute.coord<"?">) -> f32
+    %to = cute.make_coord(%column, %row) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.coord<"(?,?)">
+    cute.memref.store(%memory, %to, %x) : (!cute.memref<f32, gmem, align<16>, "(128,128):(1,4294967296)">, !cute.coord<"(?,?)">, f32) -> ()
+  }
+  return
+}
+
 // The swizzle takes neighbours apart.
 // CHECK-LABEL: func.func @swizzled
 // CHECK:         scf.for

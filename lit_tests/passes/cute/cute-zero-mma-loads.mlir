@@ -1,4 +1,4 @@
-// RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0+1+2+3+4+5+6+8+9+10,order=k}' -Rpass=zero -o %t 2> %t.remarks
+// RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0+1+2+3+4+5+6+8+9+10+11,order=k}' -Rpass=zero -o %t 2> %t.remarks
 // RUN: %filecheck %s --input-file %t
 // RUN: %filecheck %s --input-file %t.remarks --check-prefix=REMARK
 // RUN: tilepass-opt %s -p 'cute-zero-mma{mode=assume,tiles=upper-triangular,sites=0,order=k,loads=keep}' | %filecheck %s --check-prefix=KEEP
@@ -23,6 +23,7 @@
 !half = !cute.memref<bf16, rmem, align<8>, "(((4,2),1),2):(((1,8),0),16)">
 !once = !cute.memref<bf16, smem, align<16>, "((8,1),(1)):((1,0),(0))">
 !piece = !cute.memref<bf16, rmem, align<8>, "(((4,2),1),(1)):(((1,8),0),(0))">
+!apart = !cute.memref<bf16, rmem, align<8>, "((2,2),4,2):((1,16),2,32)">
 !strided = !cute.memref<bf16, smem, align<16>, "((8,1),(2,2)):((1,0),(?{div=8},16))">
 !cells = !cute.memref<bf16, smem, align<8>, "((4,1),(4,2)):((1,0),(512,16))">
 
@@ -222,5 +223,21 @@ func.func @dynamic(%mma: !mma, %d: !d, %a: !a, %copy: !ldmatrix, %source: !strid
   %flat = cute.make_view(%iter, %modes) : !flat
   cute.copy(%copy, %source, %flat) : (!ldmatrix, !strided, !flat)
   cute.gemm(%mma, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d)
+  return
+}
+
+// The values of a tile of B do not lie side by side, but the compiler reads them as if they did.
+// CHECK-LABEL: func.func @not_dense
+// CHECK:         cute.copy(%arg3, %arg4,
+// CHECK-NOT:     cute.copy(
+// CHECK:         return
+func.func @not_dense(%mma: !mma, %d: !d, %a: !a, %copy: !plain, %source: !cells) {
+  %layout = cute.static : !cute.layout<"((2,2),4,2):((1,16),2,32)">
+  %b = cute.memref.alloca(%layout) : !apart
+  %iter = cute.get_iter(%b) : !apart
+  %modes = cute.static : !cute.layout<"((4,1),(4,2)):((1,0),(4,32))">
+  %single = cute.make_view(%iter, %modes) : !cute.memref<bf16, rmem, align<8>, "((4,1),(4,2)):((1,0),(4,32))">
+  cute.copy(%copy, %source, %single) : (!plain, !cells, !cute.memref<bf16, rmem, align<8>, "((4,1),(4,2)):((1,0),(4,32))">)
+  cute.gemm(%mma, %d, %a, %b, %d) : (!mma, !d, !a, !apart, !d)
   return
 }

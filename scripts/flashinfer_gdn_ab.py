@@ -18,52 +18,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tilepass.ab.gdn_study.arms import DENSE, Arm, parse_arm
-from tilepass.ab.gdn_study.build import (
-    Built,
-    Request,
-    keep_tvm_ffi_from_building,
-    result,
-    start,
-)
+from tilepass.ab.gdn_study.build import build_arms, keep_tvm_ffi_from_building
 from tilepass.ab.gdn_study.session import Session
-from tilepass.core.errors import TilepassError, report
+from tilepass.cli.guard import run_guarded
+from tilepass.core.errors import TilepassError
 
 
-def build(
-    arms: list[Arm], dtypes: list[str], folder: str, jobs: int
-) -> dict[tuple[str, str], Built]:
-    """Compile every (type, arm name) in `jobs` processes at a time; prints what came out."""
-    stems = Path(tempfile.mkdtemp(prefix="tilepass-gdn-"))
-    wanted = [(dtype, arm) for dtype in dtypes for arm in arms]
-    requests = {
-        (dtype, arm.name): Request(
-            str(Path(folder).resolve()), dtype, arm.pipeline, "sm_90a", str(stems / f"{at}" / "arm")
-        )
-        for at, (dtype, arm) in enumerate(wanted)
-    }
-    built: dict[tuple[str, str], Built] = {}
-    keys = list(requests)
-    for first in range(0, len(keys), jobs):
-        running = {key: start(requests[key]) for key in keys[first : first + jobs]}
-        for key, process in running.items():
-            process.wait()
-            built[key] = result(requests[key])
-            figures = built[key]
-            print(
-                f"{key[0]:5}{key[1]:32} {figures.mma_count} mma.sync, {figures.cubin_sha256}, "
-                f"trace {figures.trace_s} s, compile {figures.compile_s} s",
-                flush=True,
-            )
-    return built
-
-
-def main() -> int:
-    """Compile, check, time."""
+def command(words: Sequence[str]) -> int:
+    """Compile, check, time. Raises TilepassError."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", default=os.environ.get("FLASHINFER_SOURCE"))
     parser.add_argument("--orders", default="auto")
@@ -75,25 +42,21 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument("--out", type=Path, default=Path("out/flashinfer_gdn_ab.json"))
     parser.add_argument("--compile", action="store_true", help="stop before the GPU is needed")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     begun = time.perf_counter()
     keep_tvm_ffi_from_building()
-    try:
-        if arguments.folder is None:
-            raise TilepassError("no FlashInfer folder given, and FLASHINFER_SOURCE is not set")
-        orders = [order for order in arguments.orders.split(",") if order != DENSE]
-        arms = [Arm(DENSE, ""), *(parse_arm(order, arguments.mode) for order in orders)]
-        dtypes = arguments.dtypes.split(",")
-        built = build(arms, dtypes, arguments.folder, arguments.jobs)
-        print(f"built in {time.perf_counter() - begun:.0f} s", flush=True)
-        if arguments.compile:
-            return 0
-        session = Session(arms, dtypes, arguments.copies, arguments.budget, arguments.out)
-        return session.run(built, arguments.cases)
-    except TilepassError as error:
-        print(report(error), file=sys.stderr)
-        return 1
+    if arguments.folder is None:
+        raise TilepassError("no FlashInfer folder given, and FLASHINFER_SOURCE is not set")
+    orders = [order for order in arguments.orders.split(",") if order != DENSE]
+    arms = [Arm(DENSE, ""), *(parse_arm(order, arguments.mode) for order in orders)]
+    dtypes = arguments.dtypes.split(",")
+    built = build_arms(arms, dtypes, arguments.folder, arguments.jobs)
+    print(f"built in {time.perf_counter() - begun:.0f} s", flush=True)
+    if arguments.compile:
+        return 0
+    session = Session(arms, dtypes, arguments.copies, arguments.budget, arguments.out)
+    return session.run(built, arguments.cases)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_guarded(command, sys.argv[1:]))

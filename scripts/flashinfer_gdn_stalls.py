@@ -11,8 +11,8 @@ Needs ncu on the PATH and the right to read the GPU's counters.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from tilepass.ab.files import write_json
 from tilepass.ab.gdn_study.arms import DENSE, Arm, parse_arm
-from tilepass.ab.gdn_study.build import Request, keep_tvm_ffi_from_building, result, start
+from tilepass.ab.gdn_study.build import build_arms, keep_tvm_ffi_from_building
 from tilepass.ab.gdn_study.stalls import SCHEMA, profile
 from tilepass.ab.gpu_facts import gpu_facts
 from tilepass.ab.nvml import NvmlClock
@@ -41,25 +41,22 @@ def command(words: Sequence[str]) -> int:
     keep_tvm_ffi_from_building()
     import torch
 
+    from tilepass.ab.gdn_study.workload import cases_named
+
+    cases_named(arguments.case)
     cuda: Any = torch.cuda
     if not cuda.is_available():
         raise TilepassError("no GPU")
     environment = gpu_facts(NvmlClock(str(cuda.get_device_properties(0).uuid)).facts())
     orders = [order for order in arguments.orders.split(",") if order != DENSE]
     arms = [Arm(DENSE, ""), *(parse_arm(order, "auto") for order in orders)]
-    folder = str(arguments.folder.resolve())
-    stems = Path(tempfile.mkdtemp(prefix="tilepass-gdn-"))
-    requests = [
-        Request(folder, arguments.dtype, arm.pipeline, "sm_90a", str(stems / str(at) / "arm"))
-        for at, arm in enumerate(arms)
-    ]
-    for process in [start(request) for request in requests]:
-        process.wait()
+    jobs = max(1, (os.cpu_count() or 2) // 2)
+    built = build_arms(arms, [arguments.dtype], str(arguments.folder), jobs)
     found: dict[str, dict[str, object]] = {}
-    for arm, request in zip(arms, requests, strict=True):
-        built = result(request)
-        stalls = profile(request, arguments.case, arguments.launches)
-        found[arm.name] = {**asdict(stalls), "cubin_sha256": built.cubin_sha256}
+    for arm in arms:
+        each = built[arguments.dtype, arm.name]
+        stalls = profile(each, arguments.case, arguments.launches)
+        found[arm.name] = {**asdict(stalls), "cubin_sha256": each.cubin_sha256}
         print(
             f"{arm.name:20} {stalls.total:8.0f} samples a launch: loads of the state "
             f"{stalls.loads / stalls.total:6.1%}, stores {stalls.stores / stalls.total:6.1%} "

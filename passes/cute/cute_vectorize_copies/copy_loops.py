@@ -17,9 +17,10 @@ from tilepass.ir.cute_coordinates import (
     coordinate_tensor,
     is_made_of_its_operands,
 )
+from tilepass.ir.cute_layouts import flat
 from tilepass.ir.cute_tensors import StaticTensor, static_tensor
 from tilepass.ir.engine import Operation, ir, same_value
-from tilepass.ir.loops import Loop, constant_int
+from tilepass.ir.loops import constant_int, defining_operation, is_inside
 
 _LOAD, _STORE = "cute.memref.load", "cute.memref.store"
 _WITHOUT_EFFECT = frozenset(
@@ -30,6 +31,7 @@ _WITHOUT_EFFECT = frozenset(
         "cute.get_scalars",
         "cute.make_coord",
         "cute.slice",
+        "scf.yield",
     }
 )
 _REGISTERS = "rmem"
@@ -103,7 +105,7 @@ class CopyLoop:
 class _Frame:
     """The values of a loop: its counter, and each carried value with what it is at first.
 
-    Unlike `Loop`, they are read without leaving operations of the DSL behind.
+    Unlike `tilepass.ir.loops.Loop`, they are read without leaving operations of the DSL behind.
     """
 
     counter: ir.Value
@@ -115,7 +117,7 @@ class _Frame:
         for argument, initial in self.carried:
             if same_value(argument, value):
                 return initial
-        return None if Loop(self.operation).defines(value) else value
+        return None if is_inside(value, self.operation) else value
 
     def counts(self, coordinate: ir.Value) -> bool:
         """Whether a coordinate is the loop's counter."""
@@ -131,11 +133,14 @@ def counted(number: int, what: str) -> str:
 def copy_loop(operation: Operation) -> CopyLoop | str | None:
     """The typed view of an `scf.for`; None if it does not copy between registers and memory, and
     where it does, but not in a way that can be told when it is compiled, the reason."""
-    body = [each.operation for each in operation.regions[0].blocks[0].operations]
-    loads = [each for each in body if each.name == _LOAD]
-    stores = [each for each in body if each.name == _STORE]
-    others = {each.name for each in body[:-1]} - _WITHOUT_EFFECT - {_LOAD, _STORE}
-    if others or len(loads) != 1 or len(stores) != 1:
+    accesses: dict[str, list[Operation]] = {_LOAD: [], _STORE: []}
+    for each in operation.regions[0].blocks[0].operations:
+        if each.operation.name in accesses:
+            accesses[each.operation.name].append(each.operation)
+        elif each.operation.name not in _WITHOUT_EFFECT:
+            return None
+    loads, stores = accesses[_LOAD], accesses[_STORE]
+    if len(loads) != 1 or len(stores) != 1:
         return None
     frame = _frame(operation)
     source, from_where = operands_of(loads[0])
@@ -195,14 +200,11 @@ def _side(frame: _Frame, value: ir.Value, where: ir.Value, count: int) -> Side |
 def _at_coordinates(
     value: ir.Value, tensor: StaticTensor, coordinates: Coordinates, count: int
 ) -> Side | str:
-    modes = tensor.layout.modes
-    if len(modes) != len(coordinates.dimensions) or any(
-        not isinstance(mode.stride, int) for mode in modes
-    ):
+    strides = flat(tensor.layout.stride)
+    if not len(tensor.layout.modes) == len(strides) == len(coordinates.dimensions):
         return f"the coordinates do not count the modes of {tensor} one by one"
     if count > coordinates.tensor.size:
         return f"it takes {count} of {coordinates.tensor.size} coordinates"
-    strides = [mode.stride for mode in modes if isinstance(mode.stride, int)]
     if max(strides) >= _LIMIT:
         return f"a stride of {max(strides)} does not fit 32 bits"
     begins = [coordinates.tensor.begin[dimension] for dimension in coordinates.dimensions]
@@ -258,7 +260,5 @@ def _indices(coordinate: ir.Value) -> list[ir.Value]:
 
 
 def _made_by(value: ir.Value, name: str) -> Operation | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != name:
-        return None
-    return owner.operation
+    operation = defining_operation(value)
+    return operation if operation is not None and operation.name == name else None

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from tilepass.ir.asides import operands_of, results_of
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_layouts import Layout, joined
-from tilepass.ir.cute_tensors import StaticTensor, build
+from tilepass.ir.cute_layouts import Layout, flat, joined
+from tilepass.ir.cute_tensors import SEGMENTS, StaticTensor, build, view_at
 from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_vectorize_copies.copy_loops import Coordinates, CopyLoop, Side
 
 # A tensor, and neither a mask nor what stands for the elements that are masked out.
-_UNMASKED = {"operandSegmentSizes": "array<i32: 1, 0, 0>"}
+_UNMASKED = {SEGMENTS: "array<i32: 1, 0, 0>"}
 
 
 def emit_vectors(copy: CopyLoop, width: int) -> None:
@@ -21,7 +21,7 @@ def emit_vectors(copy: CopyLoop, width: int) -> None:
     begins = [_begin(builder, side) for side in (copy.source, copy.destination)]
     for at in range(0, copy.count, width):
         source, destination = (
-            _part(builder, begin, side.offsets[at], width)
+            view_at(builder, *begin, side.offsets[at], joined((Layout(width, 1),)))
             for begin, side in zip(begins, (copy.source, copy.destination), strict=True)
         )
         vector = f"vector<{width}x{copy.source.tensor.element}>"
@@ -56,25 +56,13 @@ def _index(builder: Builder, coordinates: Coordinates, tensor: StaticTensor) -> 
     types = [builder.type(f'!cute.int_tuple<"{leaf.text}">') for leaf in leaves]
     values = results_of(builder.create("cute.get_leaves", [tuple_], types))
     total = builder.constant(0)
-    for mode, dimension in zip(tensor.layout.modes, coordinates.dimensions, strict=True):
+    for stride, dimension in zip(flat(tensor.layout.stride), coordinates.dimensions, strict=True):
         leaf = leaves[dimension]
-        assert isinstance(mode.stride, int)
         number = (
             builder.constant(leaf.constant)
             if leaf.constant is not None
             else build(builder, "cute.get_scalars", [values[dimension]], "i32")
         )
-        scaled = builder.integer("muli", number, builder.constant(mode.stride))
+        scaled = builder.integer("muli", number, builder.constant(stride))
         total = builder.integer("addi", total, scaled)
     return total
-
-
-def _part(
-    builder: Builder, begin: tuple[ir.Value, StaticTensor], offset: int, width: int
-) -> ir.Value:
-    """A tensor of `width` elements that begins `offset` elements behind the first."""
-    pointer, tensor = begin
-    part = tensor.part(offset, joined((Layout(width, 1),)))
-    step = build(builder, "cute.make_int_tuple", (), f'!cute.int_tuple<"{offset}">')
-    place = build(builder, "cute.add_offset", [pointer, step], part.pointer)
-    return build(builder, "cute.make_view", [place], part)

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_layouts import Layout, joined
-from tilepass.ir.cute_tensors import build
-from tilepass.ir.engine import Operation, ir, location_of, plain
-from tilepass.passes.cute.cute_zero_mma.fills import Executions, Fill, fill_of
+from tilepass.ir.cute_tensors import SEGMENTS, build, view_at
+from tilepass.ir.engine import Operation, location_of, plain
+from tilepass.passes.cute.cute_zero_mma.fills import Fill, fill_of
 from tilepass.passes.cute.cute_zero_mma.register_reads import allocation_of, uses_of
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
 from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles, remaining
 
-_SEGMENTS = "operandSegmentSizes"
-_UNIT = Layout(1, 0)
 # Operands of `cute.gemm`.
 _A, _B = 2, 3
 
@@ -46,7 +43,7 @@ def drop_dead_loads(
 
     for site, name, allocation in _allocations(sites):
         uses = uses_of(allocation, known)
-        if uses.opaque is not None:
+        if uses.opaque:
             continue
         for operation, begin in uses.fills:
             fill = fill_of(operation)
@@ -84,23 +81,15 @@ def _split(fill: Fill, needed: Sequence[int]) -> None:
     """Replace a copy by one copy for each execution that is needed."""
     builder = Builder.before(fill.operation)
     atom, *tensors = operands_of(fill.operation)
-    segments = fill.operation.attributes[_SEGMENTS]
+    segments = fill.operation.attributes[SEGMENTS]
     sides = list(zip(tensors, (fill.source, fill.destination), strict=True))
     begins = [
         build(builder, "cute.get_iter", [value], side.tensor.pointer) for value, side in sides
     ]
     for index in needed:
         parts = [
-            _execution(builder, begin, side, side.starts[index])
+            view_at(builder, begin, side.tensor, side.starts[index], side.one)
             for begin, (_, side) in zip(begins, sides, strict=True)
         ]
-        builder.create("cute.copy", [atom, *parts], (), {_SEGMENTS: segments})
+        builder.create("cute.copy", [atom, *parts], (), {SEGMENTS: segments})
     fill.operation.erase()
-
-
-def _execution(builder: Builder, begin: ir.Value, side: Executions, start: int) -> ir.Value:
-    """A view of what one execution takes, modes ((values, 1), (1))."""
-    part = side.tensor.part(start, joined((joined((side.values, _UNIT)), joined((_UNIT,)))))
-    step = build(builder, "cute.make_int_tuple", (), f'!cute.int_tuple<"{start}">')
-    place = build(builder, "cute.add_offset", [begin, step], part.pointer)
-    return build(builder, "cute.make_view", [place], part)

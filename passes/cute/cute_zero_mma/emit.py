@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
+from tilepass.ir.cute_tensors import SEGMENTS
 from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment
 from tilepass.passes.cute.cute_zero_mma.orders import Atom
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
-
-_SEGMENTS = "operandSegmentSizes"
 
 
 def emit_atoms(site: GemmSite, atoms: Sequence[Atom]) -> None:
@@ -21,7 +20,7 @@ def emit_atoms(site: GemmSite, atoms: Sequence[Atom]) -> None:
     """
     builder = Builder.before(site.operation)
     mma = operands_of(site.operation)[0]
-    attributes = {_SEGMENTS: site.operation.attributes[_SEGMENTS]}
+    attributes = {SEGMENTS: site.operation.attributes[SEGMENTS]}
     left, right, sums = (_views(builder, f) for f in (site.a, site.b, site.accumulator))
     for m, n, k in atoms:
         total = sums(m, n)

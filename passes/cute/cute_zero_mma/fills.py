@@ -18,6 +18,7 @@ _PLAIN_COPY = re.compile(r"!cute_nvgpu\.atom\.universal_copy<\w+, (\d+) b>")
 # 16-bit elements in the row of a matrix that `ldmatrix` reads at a thread's address.
 _ROW = 8
 _REGISTER = 4
+_UNIT = Layout(1, 0)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Executions:
     tensor: StaticTensor
     values: Layout
     starts: tuple[int, ...]
+
+    @property
+    def one(self) -> Layout:
+        """What one execution takes as a tensor of its own: modes ((values, 1), (1))."""
+        return joined((joined((self.values, _UNIT)), joined((_UNIT,))))
 
     def keep_alignment(self, needed: int) -> bool:
         """Whether executions begin at multiples of `needed` bytes, or of what the tensor is aligned

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tilepass.ir.asides import operands_of, results_of
 from tilepass.ir.cute_tensors import static_tensor
 from tilepass.ir.engine import Operation, ir
+from tilepass.ir.loops import defining_operation
 
 _ALLOCATIONS = frozenset({"cute.mma.make_fragment", "cute.memref.alloca"})
 _SLICE, _ADD_OFFSET = "cute.slice", "cute.add_offset"
@@ -42,11 +43,11 @@ through it, None if that is not known."""
 @dataclass
 class RegisterUses:
     """`read` are offsets in elements from the allocation; `fills` the copies into it, each with the
-    offset at which its destination begins; `opaque` an operation that may read everything."""
+    offset at which its destination begins; `opaque` says that an operation may read everything."""
 
     read: set[int] = field(default_factory=set[int])
     fills: list[tuple[Operation, int]] = field(default_factory=list[tuple[Operation, int]])
-    opaque: Operation | None = None
+    opaque: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,7 @@ class _Use:
 
 def allocation_of(value: ir.Value) -> Operation | None:
     """The operation that allocates what a tensor looks at, None where it cannot be followed."""
-    while not isinstance(value.owner, ir.Block):
-        operation = value.owner.operation
+    while (operation := defining_operation(value)) is not None:
         if operation.name in _ALLOCATIONS:
             return operation
         number = _LOOKED_AT.get(operation.name)
@@ -85,7 +85,7 @@ def uses_of(allocation: Operation, known: Reads) -> RegisterUses:
         is_source = use.operation.name == _COPY and use.number == _SOURCE
         read = _covered(use.value) if is_source else known(use.operation, use.number)
         if read is None:
-            uses.opaque = use.operation
+            uses.opaque = True
         else:
             uses.read |= {use.begin + offset for offset in read}
     return uses

@@ -79,9 +79,7 @@ class Counted:
 
 def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counted]:
     """Profile one launch of an arm at a point, kernel by kernel. Raises TilepassError."""
-    profiler = shutil.which("ncu")
-    if profiler is None:
-        raise TilepassError("ncu (Nsight Compute) is not on the PATH: no hardware counters")
+    profiler = find_profiler()
     with tempfile.TemporaryDirectory() as folder:
         task, log = Path(folder, "job.json"), Path(folder, "counters.csv")
         task.write_text(encode_job(job, [Task(point, (arm,))]))
@@ -93,6 +91,14 @@ def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counte
         said = [*text.splitlines(), *errors.splitlines()][-3:]
         raise TilepassError(f"ncu read no counters (status {status}): {' | '.join(said)}")
     return found
+
+
+def find_profiler() -> str:
+    """The path of ncu. Raises TilepassError."""
+    profiler = shutil.which("ncu")
+    if profiler is None:
+        raise TilepassError("ncu (Nsight Compute) is not on the PATH: no hardware counters")
+    return profiler
 
 
 def run_within(command: Sequence[str], seconds: float) -> tuple[int, str]:

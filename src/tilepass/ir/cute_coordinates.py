@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tilepass.ir.cute_layouts import Layout
+
 _TENSOR = re.compile(r'!cute\.coord_tensor<"([^"]*)", "([^":]*):([^":]*)">')
 _COORDINATE = re.compile(r'!cute\.coord<"([^"]*)">')
 _LEAF = re.compile(r"(?P<constant>\d+)|\?(?:\{div=(?P<divisor>\d+)\})?")
@@ -24,49 +26,42 @@ class Leaf:
 @dataclass(frozen=True)
 class CoordinateTensor:
     """`begin` is the coordinate of the first element, one leaf for each dimension, and `text` how
-    types have it; a mode of the layout has an extent, a step, and the dimension that the step is
-    along."""
+    types have it; `along` holds for each dimension how far the elements lie from the first."""
 
     text: str
     begin: tuple[Leaf, ...]
-    modes: tuple[tuple[int, int, int], ...]
+    along: tuple[Layout, ...]
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        count = 1
-        for extent, _, _ in self.modes:
-            count *= extent
-        return count
+        return self.along[0].size
 
     def distance(self, index: int) -> tuple[int, ...]:
         """How far element `index` lies from the first along each dimension; the leftmost mode
         counts fastest."""
-        distances = [0] * len(self.begin)
-        for extent, step, dimension in self.modes:
-            distances[dimension] += index % extent * step
-            index //= extent
-        return tuple(distances)
+        return tuple(layout.offset(index) for layout in self.along)
 
 
 def coordinate_tensor(text: str) -> CoordinateTensor | None:
     """What a type's text says; None unless its layout is static and its coordinates are flat and
     counted in 32 bits."""
     match = _TENSOR.fullmatch(text)
-    if match is None:
+    if match is None or "?" in match[2]:
         return None
-    begin = tuple(map(_leaf, match[1].removeprefix("(").removesuffix(")").split(",")))
-    extents = re.findall(r"\d+", match[2])
-    steps = re.findall(r"[^(),]+", match[3])
-    if None in begin or "?" in match[2] or len(extents) != len(steps):
+    texts = match[1].removeprefix("(").removesuffix(")").split(",")
+    begin = [leaf for leaf in map(_leaf, texts) if leaf is not None]
+    extents = tuple(map(int, re.findall(r"\d+", match[2])))
+    steps = [_step(step) for step in re.findall(r"[^(),]+", match[3])]
+    if len(begin) != len(texts) or len(extents) != len(steps):
         return None
-    modes: list[tuple[int, int, int]] = []
-    for extent, step in zip(extents, steps, strict=True):
-        found = _STEP.fullmatch(step)
-        if found is None or int(found[2] or 0) >= len(begin) or (found[1] != "0" and not found[2]):
+    strides = [[0] * len(steps) for _ in begin]
+    for mode, step in enumerate(steps):
+        if step is None or step[1] >= len(begin):
             return None
-        modes.append((int(extent), int(found[1]), int(found[2] or 0)))
-    return CoordinateTensor(match[1], tuple(leaf for leaf in begin if leaf), tuple(modes))
+        strides[step[1]][mode] = step[0]
+    along = tuple(Layout(extents, tuple(each)) for each in strides)
+    return CoordinateTensor(match[1], tuple(begin), along)
 
 
 def is_made_of_its_operands(text: str, count: int) -> bool:
@@ -84,3 +79,11 @@ def _leaf(text: str) -> Leaf | None:
     if match["constant"]:
         return Leaf(text, int(match["constant"]), 0)
     return Leaf(text, None, int(match["divisor"] or 1))
+
+
+def _step(text: str) -> tuple[int, int] | None:
+    """The length of a step and the dimension that it is along: `8@1`, or `0` along whichever."""
+    match = _STEP.fullmatch(text)
+    if match is None or (match[2] is None and match[1] != "0"):
+        return None
+    return int(match[1]), int(match[2] or 0)

@@ -18,6 +18,9 @@ _MEMREF = re.compile(
 )
 _BITS = re.compile(r"[a-z]+(\d+)(?:E\d+M\d+\w*)?")
 
+SEGMENTS = "operandSegmentSizes"
+"""The attribute that says how many operands belong to each that an operation has by name."""
+
 
 @dataclass(frozen=True)
 class StaticTensor:
@@ -79,6 +82,16 @@ def build(
 ) -> ir.Value:
     """An operation with one result, of the type that a text or a StaticTensor names."""
     return results_of(builder.create(name, operands, [builder.type(type_)], attributes))[0]
+
+
+def view_at(
+    builder: Builder, begin: ir.Value, tensor: StaticTensor, offset: int, layout: Layout
+) -> ir.Value:
+    """A tensor of a layout that begins `offset` elements behind `begin`, a pointer to `tensor`."""
+    part = tensor.part(offset, layout)
+    step = build(builder, "cute.make_int_tuple", (), f'!cute.int_tuple<"{offset}">')
+    place = build(builder, "cute.add_offset", [begin, step], part.pointer)
+    return build(builder, "cute.make_view", [place], part)
 
 
 def _bits(element: str) -> int:

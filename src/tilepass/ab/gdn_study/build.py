@@ -13,11 +13,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tilepass.ab.gdn_study.arms import Arm
 from tilepass.core.errors import TilepassError, report
 
 FUNCTION = "gdn_prefill"
@@ -84,6 +87,37 @@ def result(request: Request) -> Built:
     content: dict[str, Any] = json.loads(answer.read_text())
     content["remarks"] = tuple(content["remarks"])
     return Built(**content)
+
+
+def build_arms(
+    arms: Sequence[Arm], dtypes: Sequence[str], folder: str, jobs: int
+) -> dict[tuple[str, str], Built]:
+    """Compile every (type, arm name) in `jobs` processes at a time; prints what came out.
+
+    Raises TilepassError.
+    """
+    stems = Path(tempfile.mkdtemp(prefix="tilepass-gdn-"))
+    wanted = [(dtype, arm) for dtype in dtypes for arm in arms]
+    requests = {
+        (dtype, arm.name): Request(
+            str(Path(folder).resolve()), dtype, arm.pipeline, "sm_90a", str(stems / f"{at}" / "arm")
+        )
+        for at, (dtype, arm) in enumerate(wanted)
+    }
+    built: dict[tuple[str, str], Built] = {}
+    keys = list(requests)
+    for first in range(0, len(keys), jobs):
+        running = {key: start(requests[key]) for key in keys[first : first + jobs]}
+        for key, process in running.items():
+            process.wait()
+            built[key] = result(requests[key])
+            figures = built[key]
+            print(
+                f"{key[0]:5}{key[1]:32} {figures.mma_count} mma.sync, {figures.cubin_sha256}, "
+                f"trace {figures.trace_s} s, compile {figures.compile_s} s",
+                flush=True,
+            )
+    return built
 
 
 def load(built: Built, copies: int) -> list[Any]:

@@ -18,16 +18,13 @@ def main() -> int:
     keep_tvm_ffi_from_building()
     import torch
 
-    from tilepass.ab.gdn_study.workload import TIMED, Inputs
+    from tilepass.ab.gdn_study.workload import Inputs, cases_named
 
     file, name, launches = sys.argv[1:]
     request = Request(**json.loads(Path(file).read_text()))
     (function,) = load(result(request), 1)
-    inputs = Inputs(
-        next(case for case in TIMED if case.name == name),
-        request.dtype,
-        "cuda",
-    )
+    (case,) = cases_named(name)
+    inputs = Inputs(case, request.dtype, "cuda")
     outputs = inputs.new_outputs()
     cuda: Any = torch.cuda
 

@@ -12,7 +12,7 @@ from tilepass.ab.gdn_study.arms import Arm
 from tilepass.ab.gdn_study.build import Built, load
 from tilepass.ab.gdn_study.goals import misses
 from tilepass.ab.gdn_study.measure import CaseResult, Loaded, check, time_case
-from tilepass.ab.gdn_study.workload import CHECKED, TIMED, Case
+from tilepass.ab.gdn_study.workload import CHECKED, TIMED, Case, cases_named
 from tilepass.ab.gpu_facts import gpu_facts
 from tilepass.ab.nvml import NvmlClock
 from tilepass.ab.protocol import Plan
@@ -42,7 +42,7 @@ class Session:
 
         if not torch.cuda.is_available():
             raise TilepassError("no GPU: --compile stops before one is needed")
-        cases = _chosen(only)
+        cases = list(TIMED) if only is None else cases_named(only)
         cuda: Any = torch.cuda
         clock = NvmlClock(str(cuda.get_device_properties(0).uuid))
         facts = gpu_facts(clock.facts())
@@ -85,17 +85,6 @@ class Session:
             print(f"{name}: " + ("; ".join(found) or "reaches every goal"))
         first = self.names[1] if len(self.names) > 1 else None
         return 1 if first is not None and self._misses[first] else 0
-
-
-def _chosen(only: str | None) -> list[Case]:
-    if only is None:
-        return list(TIMED)
-    wanted = only.split(",")
-    chosen = [case for case in TIMED if case.name in wanted]
-    if len(chosen) != len(wanted):
-        names = ", ".join(case.name for case in TIMED)
-        raise TilepassError(f"--cases {only}: the cases are {names}")
-    return chosen
 
 
 def _row(result: CaseResult, names: list[str]) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilepass.ab.counters import run_within
-from tilepass.ab.gdn_study.build import Request
+from tilepass.ab.counters import find_profiler, run_within
+from tilepass.ab.gdn_study.build import Built
 from tilepass.core.errors import TilepassError
 
 SCHEMA = "tilepass.gdn-stalls/1"
@@ -56,19 +55,16 @@ class Stalls:
     queued: float
 
 
-def profile(request: Request, case: str, launches: int) -> Stalls:
+def profile(built: Built, case: str, launches: int) -> Stalls:
     """Sample launches of a compiled arm. Raises TilepassError."""
-    profiler = shutil.which("ncu")
-    if profiler is None:
-        raise TilepassError("ncu (Nsight Compute) is not on the PATH: no samples")
-    stem = Path(request.stem)
+    profiler = find_profiler()
     with tempfile.TemporaryDirectory() as folder:
         report, log = Path(folder, "samples"), Path(folder, "source.csv")
         command = [profiler, "--clock-control", "none", "--cache-control", "none"]
         command += ["--profile-from-start", "off", "--section", "SourceCounters"]
         command += ["--warp-sampling-interval", "0", "--warp-sampling-buffer-size", str(1 << 27)]
         command += ["-f", "-o", str(report), sys.executable, "-m", "tilepass.ab.gdn_study.launch"]
-        command += [str(stem.with_suffix(".request")), case, str(launches)]
+        command += [str(Path(built.object_file).with_suffix(".request")), case, str(launches)]
         _checked(*run_within(command, _SECONDS))
         command = [profiler, "--import", f"{report}.ncu-rep", "--page", "source", "--csv"]
         _checked(*run_within([*command, "--log-file", str(log)], _SECONDS))

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import torch
 
+from tilepass.core.errors import TilepassError
+
 D = 128
 TensorMaps = 132
 """One tensor map an SM is what the kernel indexes; more than an H200 has does no harm."""
@@ -61,6 +63,18 @@ TIMED = (
     case(1, 8192, 32),
 )
 """The cases of the issue."""
+
+
+def cases_named(text: str) -> list[Case]:
+    """Cases of TIMED by their names, `1x64,32x64`. Raises TilepassError."""
+    wanted = text.split(",")
+    chosen = [case for case in TIMED if case.name in wanted]
+    if len(chosen) != len(wanted):
+        names = ", ".join(case.name for case in TIMED)
+        raise TilepassError(f"--cases {text}: the cases are {names}")
+    return chosen
+
+
 CHECKED = (
     Case("[64, 100, 37, 1, 129]", (64, 100, 37, 1, 129), (4, 4, 8)),
     Case("[64, 100, 37, 1, 129] uniform", (64, 100, 37, 1, 129), (4, 4, 8), gentle=False),

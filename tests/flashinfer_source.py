@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilepass.ab.gdn_study.wheels import unpacked
+from benchmarks.gdn_prefill.wheels import unpacked
 
 CACHE = Path(__file__).resolve().parents[1] / "out" / "flashinfer"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from benchmarks.simulated_device import Noise, SimulatedDevice
 from tilepass.ab import session
 from tilepass.ab.events import ArmReady, Done, Found, KernelFact, Setup, Started, sampled
 from tilepass.ab.files import write_json
@@ -15,7 +16,6 @@ from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.plot import plot_report
 from tilepass.ab.protocol import measure
 from tilepass.ab.report import Report
-from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.table import markdown_table, print_report
 from tilepass.cli.ab import main
 from tilepass.cli.guard import run_guarded

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tilepass.ab.counters import count, parse
+from benchmarks.counters import count, parse
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.core.errors import TilepassError
 
@@ -63,7 +63,7 @@ def test_counters_are_read_kernel_by_kernel(
     assert reduce.values["launch__x"] == "4"
     command = asked.read_text()
     assert "--clock-control none --profile-from-start off" in command
-    assert "-m tilepass.ab.counters" in command
+    assert "-m benchmarks.counters" in command
 
 
 def test_a_figure_in_another_unit_is_an_error() -> None:

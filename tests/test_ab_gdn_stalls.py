@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilepass.ab.gdn_study.stalls import parse, summarise
+from benchmarks.gdn_prefill.stalls import parse, summarise
 from tilepass.core.errors import TilepassError
 
 TITLES = '"Address","Source","# Samples","Instructions Executed","stall_lg"'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import triton
 
-from tilepass.ab.in_turn import medians_in_turn
+from benchmarks.in_turn import medians_in_turn
 
 
 def test_each_call_gets_its_own_median_in_us(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ import os, sys, time
 from tilepass.ab.events import *
 from tilepass.ab.job import decode_job
 from tilepass.ab.protocol import measure
-from tilepass.ab.simulation import Noise, SimulatedDevice
+from benchmarks.simulated_device import Noise, SimulatedDevice
 
 def emit(event):
     print(encode(event), flush=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from benchmarks.simulated_device import Noise, SimulatedDevice
 from tilepass.ab.clocks import ClockMonitor
 from tilepass.ab.cuda_device import Graph, GraphTimer, copies_for, launches_for
 from tilepass.ab.events import ArmReady, Done, Event, KernelFact, Sampled, Setup
@@ -17,7 +18,6 @@ from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.point import PointRunner
 from tilepass.ab.protocol import Device, Orders, Plan, random_orders
 from tilepass.ab.report import Report
-from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.subjects import Subject, find_subject
 from tilepass.core.errors import TilepassError
 

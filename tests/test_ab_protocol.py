@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks.simulated_device import Noise, SimulatedDevice
 from tilepass.ab.clocks import ClockMonitor, nearest_readings, steady_rounds
 from tilepass.ab.protocol import (
     Batch,
@@ -18,7 +19,6 @@ from tilepass.ab.protocol import (
     random_orders,
     summarise,
 )
-from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.statistics import Criteria
 from tilepass.core.errors import TilepassError
 

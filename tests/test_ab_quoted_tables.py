@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilepass.ab.quoted_tables import gdn_table_of, library_table_of, stalls_table_of
+from benchmarks.tables import gdn_table_of, library_table_of, stalls_table_of
 
 ENVIRONMENT = {"GPU": "GPU 0", "driver": "1.2", "triton": "3.6.0", "torch": "2.11.0"}
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks.simulated_device import Noise, SimulatedDevice
 from tilepass.ab.protocol import Plan, Samples, Summary, measure, summarise
-from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.statistics import (
     Criteria,
     Estimate,

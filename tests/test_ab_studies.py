@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from tilepass.ab import selftest
-from tilepass.ab.events import ArmReady, Done, Failed, Found, KernelFact, Setup, sampled
-from tilepass.ab.flatten_study import (
+from benchmarks import selftest
+from benchmarks.flatten import (
     STUDIES,
     auto_against_faster,
     auto_summary,
     bf16_study,
     study_table,
 )
-from tilepass.ab.injected import WORKLOAD
+from benchmarks.injected import WORKLOAD
+from benchmarks.simulated_device import Noise, SimulatedDevice
+from tilepass.ab.events import ArmReady, Done, Failed, Found, KernelFact, Setup, sampled
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.protocol import measure
 from tilepass.ab.report import Report
-from tilepass.ab.simulation import Noise, SimulatedDevice
 from tilepass.ab.subjects import find_subject
 from tilepass.core.errors import TilepassError
 
@@ -77,7 +77,7 @@ def test_the_injected_work_is_one_percent_and_changes_nothing() -> None:
 def test_the_injected_work_needs_a_fitting_k() -> None:
     with pytest.raises(TilepassError, match="multiple of 12800, not 8192"):
         WORKLOAD.make_inputs((16, 16, 8192), 0, "cpu")
-    subject = find_subject("tilepass.ab.injected:WORKLOAD")
+    subject = find_subject("benchmarks.injected:WORKLOAD")
     config = subject.configure(Point((16, 16, 12800)), Arm("B", "", {"extra": "7"}))
     inputs = subject.make_inputs((16, 16, 12800), 0, config, "cpu")
     with pytest.raises(TilepassError, match="extra is 0 or 1"):

@@ -30,7 +30,7 @@ import numpy as np
 from tilepass.ab.events import *
 from tilepass.ab.job import decode_job
 from tilepass.ab.protocol import measure
-from tilepass.ab.simulation import Noise, SimulatedDevice
+from benchmarks.simulated_device import Noise, SimulatedDevice
 
 def emit(event):
     print(encode(event), flush=True)

@@ -8,12 +8,18 @@ from collections.abc import Mapping
 import pytest
 from test_ab_studies import fill
 
+from benchmarks.warp_specialize.limits import Tiling, limits
+from benchmarks.warp_specialize.study import SHALLOW, SHAPES, STUDIES, Goal, restricted
+from benchmarks.warp_specialize.table import (
+    geomean,
+    goal_lines,
+    library_table,
+    limit_lines,
+    speedups,
+)
 from tilepass.ab.events import ArmFailed, ArmReady, Done, Found, KernelFact, Setup, sampled
 from tilepass.ab.job import Arm, Job, Point
-from tilepass.ab.library_table import geomean, goal_lines, library_table, limit_lines, speedups
-from tilepass.ab.matmul_limits import Tiling, limits
 from tilepass.ab.report import Report
-from tilepass.ab.warp_specialize_study import SHALLOW, SHAPES, STUDIES, Goal, restricted
 from tilepass.core.errors import TilepassError
 
 

@@ -1,6 +1,6 @@
 """FlashInfer's unmodified prefill class, compiled for sm_90a on the CPU.
 
-The short form of `scripts/flashinfer_counts.py`, which has all classes, chips and modes.
+The short form of `benchmarks/gdn_prefill/count_mma.py`, which has all classes, chips and modes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pytest
 from cute_evidence import assert_chain, chains
 from flashinfer_source import flashinfer
 
-from tilepass.ab.gdn_study.arms import BODIES, parse_arm
-from tilepass.ab.gdn_study.by_hand import write_by_hand
-from tilepass.ab.gdn_study.counts import AUTO, KERNELS, NAIVE, compile_kernel
-from tilepass.ab.gdn_study.source import load_class
-from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
+from benchmarks.gdn_prefill.arms import BODIES, parse_arm
+from benchmarks.gdn_prefill.by_hand import write_by_hand
+from benchmarks.gdn_prefill.counts import AUTO, KERNELS, NAIVE, compile_kernel
+from benchmarks.gdn_prefill.source import load_class
+from benchmarks.gdn_prefill.wheels import WITHOUT_SKIP, unpacked
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, TilepassError
 

@@ -1,6 +1,6 @@
 """The cost models against what was measured: the reports in `results/`.
 
-`scripts/ab_flatten_tables.py` writes them anew; the models must not drift away from them.
+`benchmarks/flatten.py` writes them anew; the models must not drift away from them.
 """
 
 from __future__ import annotations

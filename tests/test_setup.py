@@ -174,7 +174,7 @@ REPORT: dict[str, Any] = {
 
 
 def test_table_says_what_the_report_says() -> None:
-    caption, _, header, _, line = load("scripts/readme_tables.py").table(REPORT).splitlines()
+    caption, _, header, _, line = load("benchmarks/tables.py").table(REPORT).splitlines()
     assert caption.startswith("**a GPU**, driver 1.2, Triton 3.6.0, torch 2.13.0; `a-kernel`; ")
     assert "B: `a-pass{mode=on}, x=1`" in caption
     assert header.count("|") == line.count("|")
@@ -185,6 +185,6 @@ def test_table_says_what_the_report_says() -> None:
 
 
 def test_tables_of_the_readme_agree_with_their_reports() -> None:
-    command = [sys.executable, str(SOURCE / "scripts" / "readme_tables.py"), "--check"]
+    command = [sys.executable, "-m", "benchmarks.tables", "--check"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -22,9 +22,9 @@ from cutlass import cute
 from cutlass.cutlass_dsl import CuTeDSL
 from flashinfer_source import flashinfer
 
-from tilepass.ab.gdn_study.source import load_class
-from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP
-from tilepass.ab.gdn_study.workload import Inputs, case
+from benchmarks.gdn_prefill.source import load_class
+from benchmarks.gdn_prefill.wheels import WITHOUT_SKIP
+from benchmarks.gdn_prefill.workload import Inputs, case
 from tilepass.analysis.zero_structure import ZeroStructure, analyse, tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied

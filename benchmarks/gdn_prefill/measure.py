@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.gdn_prefill.workload import Case, Inputs, Outputs, reference
 from tilepass.ab.clocks import ClockMonitor
 from tilepass.ab.cuda_device import CudaGpu, Graph, launches_for
-from tilepass.ab.gdn_study.workload import Case, Inputs, Outputs, reference
 from tilepass.ab.protocol import Plan, Samples, Summary, measure, summarise
 from tilepass.core.errors import TilepassError
 

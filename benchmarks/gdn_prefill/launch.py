@@ -1,6 +1,6 @@
 """Launches of a compiled arm for a profiler: what is between start and stop is looked at.
 
-usage: python -m tilepass.ab.gdn_study.launch REQUEST.json CASE LAUNCHES
+usage: python -m benchmarks.gdn_prefill.launch REQUEST.json CASE LAUNCHES
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tilepass.ab.gdn_study.build import Request, keep_tvm_ffi_from_building, load, result
+from benchmarks.gdn_prefill.build import Request, keep_tvm_ffi_from_building, load, result
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     keep_tvm_ffi_from_building()
     import torch
 
-    from tilepass.ab.gdn_study.workload import Inputs, cases_named
+    from benchmarks.gdn_prefill.workload import Inputs, cases_named
 
     file, name, launches = sys.argv[1:]
     request = Request(**json.loads(Path(file).read_text()))

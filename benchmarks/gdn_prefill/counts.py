@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tilepass.ab.gdn_study.build import content_of
-from tilepass.ab.gdn_study.source import load_class
-from tilepass.ab.gdn_study.wheels import WITH_SKIP, WITHOUT_SKIP
-from tilepass.ab.gdn_study.workload import Inputs, case
+from benchmarks.gdn_prefill.build import content_of
+from benchmarks.gdn_prefill.source import load_class
+from benchmarks.gdn_prefill.wheels import WITH_SKIP, WITHOUT_SKIP
+from benchmarks.gdn_prefill.workload import Inputs, case
 from tilepass.activate import enabled
 from tilepass.core.decisions import Decision
 from tilepass.passes.cute.cute_zero_mma.choice import KIND

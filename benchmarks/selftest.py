@@ -1,16 +1,31 @@
-"""Does the protocol tell the truth? Equal arms must come out SAME, 1 % more work SLOWER."""
+"""Check the A/B protocol on this GPU: 20 runs of equal arms, 10 runs with 1 % more work in one.
+
+usage: python -m benchmarks.selftest [--budget SECONDS] [--out FOLDER] [--simulate]
+
+Equal arms have to come out SAME in at least 19 runs, the arm with more work SLOWER in at least 9.
+Exits non-zero if not, or if there is no GPU. With --simulate the GPU is simulated.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from benchmarks.simulated_device import Noise, SimulatedDevice
+from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.protocol import Plan, Samples, measure, summarise
 from tilepass.ab.report import Report
-from tilepass.ab.simulation import Noise, SimulatedDevice
+from tilepass.ab.session import Means, need_gpu, run_on_gpu
 from tilepass.ab.statistics import Verdict
+from tilepass.ab.subjects import find_subject
 from tilepass.ab.table import format_estimate
+from tilepass.core.errors import TilepassError
 
 SAME_RUNS, SAME_NEEDED = 20, 19
 SLOWER_RUNS, SLOWER_NEEDED = 10, 9
@@ -52,7 +67,7 @@ def slower_arm_job() -> Job:
     """Arm B goes through 1 % more of K than arm A, with the same binary."""
     arms = (Arm("A", "", {"extra": "0"}), Arm("B", "", {"extra": "1"}))
     points = (Point((4096, 4096, 12800)),) * SLOWER_RUNS
-    return Job("tilepass.ab.injected:WORKLOAD", arms, points, PLAN)
+    return Job("benchmarks.injected:WORKLOAD", arms, points, PLAN)
 
 
 def judge_equal_arms(report: Report) -> Outcome:
@@ -126,3 +141,47 @@ def _line(report: Report, index: int, verdict: Verdict | None) -> str:
         f"{where}: {verdict}; A'/A {format_estimate(duplicate[0])}, "
         f"B/A {format_estimate(other[0])}, {duplicate[0].rounds} rounds"
     )
+
+
+def measured(budget: float, out: Path | None) -> list[Outcome]:
+    """Both tests on the GPU; the reports go to `out` as JSON."""
+    need_gpu(required=True)
+    deadline = time.monotonic() + budget
+    outcomes: list[Outcome] = []
+    for job, judge in (
+        (slower_arm_job(), judge_slower_arm),
+        (equal_arms_job(), judge_equal_arms),
+    ):
+        means = Means(os.cpu_count() or 1, max(1.0, deadline - time.monotonic()))
+        report = run_on_gpu(job, find_subject(job.kernel), means)
+        if report.failure is not None:
+            raise TilepassError(report.failure)
+        outcomes.append(judge(report))
+        print("\n".join(outcomes[-1].lines), flush=True)
+        if out is not None:
+            name = outcomes[-1].name.replace(" ", "_").replace("%", "percent")
+            write_json(out / f"selftest_{name}.json", report.to_dict())
+    return outcomes
+
+
+def main() -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Check the A/B protocol on this GPU.")
+    parser.add_argument("--budget", type=float, default=300.0, metavar="SECONDS")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="reports as JSON")
+    parser.add_argument("--simulate", action="store_true", help="on a simulated GPU")
+    arguments = parser.parse_args()
+    try:
+        if arguments.simulate:
+            outcomes = list(judge_simulation())
+        else:
+            outcomes = measured(arguments.budget, arguments.out)
+    except TilepassError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(outcome.summary() for outcome in outcomes))
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

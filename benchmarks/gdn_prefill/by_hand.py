@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tilepass.ab.gdn_study.source import KERNELS, PREFILL
+from benchmarks.gdn_prefill.source import KERNELS, PREFILL
 from tilepass.core.errors import TilepassError
 
 _CALLS = (

@@ -1,6 +1,6 @@
 """A program that multiplies with the persistent matmul and knows no passes; timed beside PyTorch.
 
-usage: [tilepass run -p epilogue-warp-specialize --] python scripts/persistent_matmul_call.py
+usage: [tilepass run -p epilogue-warp-specialize --] python -m benchmarks.persistent_matmul_call
        [MxNxK] [--set block_n=128,epilogue=bias_gelu] [--rounds N]
 
 Prints us per launch of the kernel and of PyTorch's call for the same, medians over rounds that
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import torch
 
-from tilepass.ab.in_turn import medians_in_turn
+from benchmarks.in_turn import medians_in_turn
 from tilepass.ab.subjects import find_library
 from tilepass.ab.torch_matmul import LIBRARIES
 from tilepass.cli.guard import run_guarded

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilepass.ab.counters import find_profiler, run_within
-from tilepass.ab.gdn_study.build import Built
+from benchmarks.counters import find_profiler, run_within
+from benchmarks.gdn_prefill.build import Built
 from tilepass.core.errors import TilepassError
 
 SCHEMA = "tilepass.gdn-stalls/1"
@@ -63,7 +63,7 @@ def profile(built: Built, case: str, launches: int) -> Stalls:
         command = [profiler, "--clock-control", "none", "--cache-control", "none"]
         command += ["--profile-from-start", "off", "--section", "SourceCounters"]
         command += ["--warp-sampling-interval", "0", "--warp-sampling-buffer-size", str(1 << 27)]
-        command += ["-f", "-o", str(report), sys.executable, "-m", "tilepass.ab.gdn_study.launch"]
+        command += ["-f", "-o", str(report), sys.executable, "-m", "benchmarks.gdn_prefill.launch"]
         command += [str(Path(built.object_file).with_suffix(".request")), case, str(launches)]
         _checked(*run_within(command, _SECONDS))
         command = [profiler, "--import", f"{report}.ncu-rep", "--page", "source", "--csv"]

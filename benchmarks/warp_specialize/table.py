@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from benchmarks.warp_specialize.limits import Tiling, limits
+from benchmarks.warp_specialize.study import LIBRARY, PLAIN, SHALLOW, Goal
 from tilepass.ab.job import Shape
-from tilepass.ab.matmul_limits import Tiling, limits
 from tilepass.ab.report import Report
 from tilepass.ab.table import markdown_table
-from tilepass.ab.warp_specialize_study import LIBRARY, PLAIN, SHALLOW, Goal
 
 Ratios = Mapping[Shape, float]
 BLOCK_M, BLOCK_N = 128, 256

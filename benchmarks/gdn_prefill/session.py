@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gdn_prefill.arms import SCHEMA, Arm
+from benchmarks.gdn_prefill.build import Built, load
+from benchmarks.gdn_prefill.goals import misses
+from benchmarks.gdn_prefill.measure import CaseResult, Loaded, check, time_case
+from benchmarks.gdn_prefill.workload import CHECKED, TIMED, Case, cases_named
 from tilepass.ab.clocks import ClockMonitor
 from tilepass.ab.files import write_json
-from tilepass.ab.gdn_study.arms import Arm
-from tilepass.ab.gdn_study.build import Built, load
-from tilepass.ab.gdn_study.goals import misses
-from tilepass.ab.gdn_study.measure import CaseResult, Loaded, check, time_case
-from tilepass.ab.gdn_study.workload import CHECKED, TIMED, Case, cases_named
 from tilepass.ab.gpu_facts import gpu_facts
 from tilepass.ab.nvml import NvmlClock
 from tilepass.ab.protocol import Plan
-from tilepass.ab.quoted_tables import GDN_SCHEMA
 from tilepass.ab.table import format_estimate
 from tilepass.core.errors import TilepassError
 
@@ -30,7 +29,7 @@ class Session:
         self.arms, self.dtypes, self.copies = arms, dtypes, copies
         self.seconds, self.out = seconds, out
         self.names = [arm.name for arm in arms]
-        self._content: dict[str, Any] = {"schema": GDN_SCHEMA, "cases": []}
+        self._content: dict[str, Any] = {"schema": SCHEMA, "cases": []}
         self._misses: dict[str, list[str]] = {name: [] for name in self.names[1:]}
 
     def run(self, built: Mapping[tuple[str, str], Built], only: str | None) -> int:

@@ -1,6 +1,6 @@
 """A program that knows no passes: `torch.compile` with Triton matmuls, timed beside eager.
 
-usage: [tilepass run -p epilogue-warp-specialize --] python scripts/torch_compile_call.py
+usage: [tilepass run -p epilogue-warp-specialize --] python -m benchmarks.torch_compile_call
        [--shapes 8192x8192x512,...] [--dynamic] [--rounds N]
 
 Inductor generates the kernels, times its templates (the persistent one with TMA among them) and
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from tilepass.ab.in_turn import medians_in_turn
+from benchmarks.in_turn import medians_in_turn
 from tilepass.cli.guard import run_guarded
 from tilepass.core.errors import TilepassError
 from tilepass.kernels.emit_ir import parse_shape

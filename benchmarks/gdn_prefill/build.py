@@ -1,6 +1,6 @@
 """Compiling an arm in a process of its own, and loading what it left.
 
-usage: python -m tilepass.ab.gdn_study.build REQUEST.json
+usage: python -m benchmarks.gdn_prefill.build REQUEST.json
 
 The request names the FlashInfer folder, the type, the pipeline, the chip and the output stem; the
 process writes STEM.o (a TVM-FFI object) and STEM.json (figures and remarks).
@@ -20,9 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilepass.ab.gdn_study.arms import Arm
+from benchmarks.gdn_prefill.arms import Arm
 from tilepass.core.errors import TilepassError, report
 
+SOURCE = Path(__file__).resolve().parents[2]
 FUNCTION = "gdn_prefill"
 # Newer torch offers TVM-FFI its tensors through one of these; for an older one TVM-FFI would build
 # an extension with a compiler and a network that need not be there.
@@ -73,8 +74,10 @@ def start(request: Request) -> subprocess.Popen[bytes]:
     question = stem.with_suffix(".request")
     question.write_text(json.dumps(asdict(request)))
     log = stem.with_suffix(".log").open("wb")
-    command = [sys.executable, "-m", "tilepass.ab.gdn_study.build", str(question)]
-    return subprocess.Popen(command, stdout=log, stderr=log, cwd=stem.parent)
+    command = [sys.executable, "-m", "benchmarks.gdn_prefill.build", str(question)]
+    path = os.pathsep.join(filter(None, (str(SOURCE), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen(command, stdout=log, stderr=log, cwd=stem.parent, env=environment)
 
 
 def result(request: Request) -> Built:
@@ -142,8 +145,8 @@ def compile_arm(request: Request) -> Built:
 
     import torch
 
-    from tilepass.ab.gdn_study.source import load_class
-    from tilepass.ab.gdn_study.workload import Inputs, case
+    from benchmarks.gdn_prefill.source import load_class
+    from benchmarks.gdn_prefill.workload import Inputs, case
     from tilepass.activate import enabled
 
     cutlass: Any = importlib.import_module("cutlass")

@@ -1,6 +1,6 @@
 """Time epilogue-warp-specialize against the plain kernel and cuBLAS; write reports, print tables.
 
-usage: python scripts/ab_warp_specialize_tables.py [--only matmul,bias-gelu,residual]
+usage: python -m benchmarks.warp_specialize [--only matmul,bias-gelu,residual]
        [--shapes 8192x8192x512,...] [--schemes split-consumer,auto,...] [--budget SECONDS]
        [--launch-timeout SECONDS] [--out FOLDER] [--compile | --counters]
 
@@ -21,23 +21,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.counters import SCHEMA as COUNTERS
+from benchmarks.counters import count
+from benchmarks.warp_specialize.study import STUDIES, Study, restricted
+from benchmarks.warp_specialize.table import goal_lines, library_table, limit_lines
 from tilepass.ab.arms import check_pipelines
-from tilepass.ab.counters import SCHEMA as COUNTERS
-from tilepass.ab.counters import count
 from tilepass.ab.events import Event
 from tilepass.ab.files import write_json
 from tilepass.ab.gpu_facts import gpu_facts, open_clock
 from tilepass.ab.job import parse_shape
-from tilepass.ab.library_table import goal_lines, library_table, limit_lines
 from tilepass.ab.report import Report
 from tilepass.ab.session import Means, add_figures, finished, need_gpu, run_on_gpu, run_static
 from tilepass.ab.subjects import find_subject
 from tilepass.ab.supervisor import Limits
 from tilepass.ab.table import figure_lines
-from tilepass.ab.warp_specialize_study import STUDIES, Study, restricted
 from tilepass.core.errors import TilepassError
 
-DEFAULT_OUT = Path(__file__).resolve().parents[1] / "results"
+DEFAULT_OUT = Path(__file__).resolve().parents[2] / "results"
 
 
 def run_study(study: Study, seconds: float, launch_limit: float, path: Path) -> bool:

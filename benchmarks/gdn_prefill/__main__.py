@@ -1,6 +1,6 @@
 """FlashInfer's unmodified gated-delta-rule prefill on the GPU, dense against `cute-zero-mma`.
 
-usage: python scripts/flashinfer_gdn_ab.py FLASHINFER_FOLDER [--orders ORDER,...] [--mode auto]
+usage: python -m benchmarks.gdn_prefill FLASHINFER_FOLDER [--orders ORDER,...] [--mode auto]
        [--dtypes bf16,f16] [--cases 1x64,...] [--budget SECONDS] [--copies N] [--out FILE]
        [--compile] [--jobs N]
 
@@ -22,9 +22,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilepass.ab.gdn_study.arms import DENSE, Arm, parse_arm
-from tilepass.ab.gdn_study.build import build_arms, keep_tvm_ffi_from_building
-from tilepass.ab.gdn_study.session import Session
+from benchmarks.gdn_prefill.arms import DENSE, Arm, parse_arm
+from benchmarks.gdn_prefill.build import build_arms, keep_tvm_ffi_from_building
+from benchmarks.gdn_prefill.session import Session
 from tilepass.cli.guard import run_guarded
 from tilepass.core.errors import TilepassError
 

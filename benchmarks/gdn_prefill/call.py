@@ -1,6 +1,6 @@
 """One call of FlashInfer's gated-delta-rule prefill class, as a program that knows no passes.
 
-usage: [tilepass run -p cute-zero-mma --] python scripts/flashinfer_gdn_call.py [FLASHINFER_FOLDER]
+usage: [tilepass run -p cute-zero-mma --] python -m benchmarks.gdn_prefill.call [FLASHINFER_FOLDER]
 
 Compiles the class (for sm_90a where there is no GPU) and prints its `mma.sync`; on a GPU it also
 runs it and prints the errors against the token recurrence in fp64. The folder holds
@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 
-from tilepass.ab.gdn_study.build import content_of
-from tilepass.ab.gdn_study.source import load_class
-from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
-from tilepass.ab.gdn_study.workload import Inputs, case, reference
+from benchmarks.gdn_prefill.build import content_of
+from benchmarks.gdn_prefill.source import load_class
+from benchmarks.gdn_prefill.wheels import WITHOUT_SKIP, unpacked
+from benchmarks.gdn_prefill.workload import Inputs, case, reference
 from tilepass.cli.guard import run_guarded
 
-CACHE = Path(__file__).resolve().parents[1] / "out" / "flashinfer"
+CACHE = Path(__file__).resolve().parents[2] / "out" / "flashinfer"
 
 
 def call(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilepass.ab.gdn_study.measure import CaseResult
+from benchmarks.gdn_prefill.measure import CaseResult
 
 # Largest time against dense by (type, case); for every other case the slack below.
 GOALS = {

@@ -1,6 +1,6 @@
 """The hardware's counters of one launch, by Nsight Compute: tensor cores, L2 and memory traffic.
 
-Each launch is profiled in a process of its own (`python -m tilepass.ab.counters FILE`), which
+Each launch is profiled in a process of its own (`python -m benchmarks.counters FILE`), which
 launches twice before it lets the profiler look: compilation and a cold instruction cache are past.
 """
 
@@ -84,7 +84,7 @@ def count(job: Job, point: int, arm: int, seconds: float = 120.0) -> list[Counte
         task, log = Path(folder, "job.json"), Path(folder, "counters.csv")
         task.write_text(encode_job(job, [Task(point, (arm,))]))
         command = [profiler, *options(), "--log-file", str(log)]
-        command += [sys.executable, "-m", "tilepass.ab.counters", str(task)]
+        command += [sys.executable, "-m", "benchmarks.counters", str(task)]
         status, errors = run_within(command, seconds)
         text = log.read_text() if log.exists() else ""
     if status or not (found := parse(text)):

@@ -1,7 +1,7 @@
 """Count `mma.sync` in FlashInfer's prefill classes with and without `cute-zero-mma`, on the CPU.
 
-usage: python scripts/flashinfer_counts.py [--classes sm120,sm80,cp-sm120] [--chips sm_90a,sm_120a]
-       [--dtype bf16] [--cache FOLDER] [--report]
+usage: python -m benchmarks.gdn_prefill.count_mma [--classes sm120,sm80,cp-sm120]
+       [--chips sm_90a,sm_120a] [--dtype bf16] [--cache FOLDER] [--report]
 
 Takes the pinned wheels from PyPI the first time. Compares the unmodified class, the pass in the
 dense order with gaps (k), without 0 * x = 0 (strict), with the order that it chooses itself, and
@@ -18,12 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tilepass.ab.gdn_study.by_hand import write_by_hand
-from tilepass.ab.gdn_study.counts import KERNELS, NAIVE, Compiled, Kernel, compile_kernel
-from tilepass.ab.gdn_study.wheels import WITHOUT_SKIP, unpacked
+from benchmarks.gdn_prefill.by_hand import write_by_hand
+from benchmarks.gdn_prefill.counts import KERNELS, NAIVE, Compiled, Kernel, compile_kernel
+from benchmarks.gdn_prefill.wheels import WITHOUT_SKIP, unpacked
 from tilepass.core.errors import TilepassError, report
 
-CACHE = Path(__file__).resolve().parents[1] / "out" / "flashinfer"
+CACHE = Path(__file__).resolve().parents[2] / "out" / "flashinfer"
 
 
 def show(title: str, compiled: Compiled, expected: int) -> bool:

@@ -9,6 +9,7 @@ from tilepass.core.errors import OptionError
 # Indices of `NewV = (V - SK) T` and of `O += NewV QK` among the class's 39 gemms, 13 in each of the
 # three bodies: the first block, the loop, the last block.
 BODIES = ((10, 11), (23, 24), (36, 37))
+SCHEMA = "tilepass.gdn-study/1"
 DENSE = "dense"
 VECTORIZED = "vectorized"
 _VECTORIZE = "cute-vectorize-copies"

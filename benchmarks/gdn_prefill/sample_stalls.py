@@ -1,6 +1,6 @@
 """Where the warps of FlashInfer's prefill wait, sampled by Nsight Compute on the GPU.
 
-usage: python scripts/flashinfer_gdn_stalls.py FLASHINFER_FOLDER [--orders ORDER,...]
+usage: python -m benchmarks.gdn_prefill.sample_stalls FLASHINFER_FOLDER [--orders ORDER,...]
        [--dtype f16] [--case 32x64] [--launches N] [--out FILE]
 
 Orders as in flashinfer_gdn_ab.py. Prints, for each, the samples of a launch, the share of them at
@@ -18,10 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gdn_prefill.arms import DENSE, Arm, parse_arm
+from benchmarks.gdn_prefill.build import build_arms, keep_tvm_ffi_from_building
+from benchmarks.gdn_prefill.stalls import SCHEMA, profile
 from tilepass.ab.files import write_json
-from tilepass.ab.gdn_study.arms import DENSE, Arm, parse_arm
-from tilepass.ab.gdn_study.build import build_arms, keep_tvm_ffi_from_building
-from tilepass.ab.gdn_study.stalls import SCHEMA, profile
 from tilepass.ab.gpu_facts import gpu_facts
 from tilepass.ab.nvml import NvmlClock
 from tilepass.cli.guard import run_guarded
@@ -41,7 +41,7 @@ def command(words: Sequence[str]) -> int:
     keep_tvm_ffi_from_building()
     import torch
 
-    from tilepass.ab.gdn_study.workload import cases_named
+    from benchmarks.gdn_prefill.workload import cases_named
 
     cases_named(arguments.case)
     cuda: Any = torch.cuda

@@ -1,0 +1,1 @@
+"""Studies behind the published tables: `python -m benchmarks.NAME` in the source folder."""

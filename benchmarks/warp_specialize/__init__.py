@@ -1,0 +1,1 @@
+"""`epilogue-warp-specialize` against the plain kernel and against PyTorch's cuBLAS calls."""

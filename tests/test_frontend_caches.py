@@ -132,6 +132,36 @@ def test_another_process_finds_the_right_binary(rewrite: Path) -> None:
     assert _in_process(ON, rewrite) == ("sub", False)
 
 
+def test_another_process_sees_an_edited_helper(rewrite: Path) -> None:
+    """The pass's file stays; what it imports changes and changes back."""
+    helper = rewrite.parent / "chosen_operation.py"
+    text = REWRITE_ADD.replace('f"arith.{self.options.to}"', "chosen_operation.NAME")
+    found = f"import sys\nsys.path.insert(0, {str(rewrite.parent)!r})\nimport chosen_operation\n"
+    rewrite.write_text(found + text)
+    for name, hit in (("mul", False), ("sub", False), ("mul", True)):
+        helper.write_text(f'NAME = "arith.{name}f"\n')
+        assert _in_process(ON, rewrite) == (name, hit)
+
+
+def test_what_no_key_could_hold_is_not_stored(
+    rewrite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A module that the pass imports while it runs, by a name that it makes then."""
+    (rewrite.parent / "made_up.py").write_text('NAME = "arith.mulf"\n')
+    imported = f"""
+        import sys
+        sys.path.insert(0, {str(rewrite.parent)!r})
+        made_up = __import__("made" + "_up")
+        found = []"""
+    text = REWRITE_ADD.replace('f"arith.{self.options.to}"', "made_up.NAME")
+    rewrite.write_text(text.replace("\n        found = []", imported))
+    assert _in_process(ON, rewrite) == ("mul", False)
+    assert _in_process(ON, rewrite) == ("mul", False)
+    with enabled(ON, load=[rewrite]):
+        assert operation_of(compile_kernel()) == "mul"
+    assert "[rewrite-add] missed: imported made_up while it ran" in capsys.readouterr().err
+
+
 def _in_process(pipeline: str, load: Path) -> tuple[str, bool]:
     """The operation of the binary that a new process gets, and whether it was in the cache."""
     program = (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# First: it keeps what the other modules are made from.
+from tilepass import executed as executed
+
 # Importing `typing` would cost every program that starts with TILEPASS set 8 ms.
 TYPE_CHECKING = False
 if TYPE_CHECKING:

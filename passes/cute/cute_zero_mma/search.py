@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tilepass import __version__
 from tilepass.core.decisions import Choice
+from tilepass.core.digest import tool_hash
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import BinaryFigures, PassContext
 from tilepass.ir.engine import Module, copied
@@ -112,7 +112,7 @@ def _try(
 
 
 def _key(module: Module, known: Mapping[int, Known], drop_loads: bool, context: PassContext) -> str:
-    """A hash of the module without its locations, the zeros, and what compiles it."""
+    """A hash of the module without its locations, the zeros, and all that judges it."""
     text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
     zeros = [(index, str(each.zeros)) for index, each in sorted(known.items()) if each.zeros]
     # Where the compiler is to leave its files changes nothing in them.
@@ -121,7 +121,7 @@ def _key(module: Module, known: Mapping[int, Known], drop_loads: bool, context: 
         for name, value in sorted(context.compile_options.items())
     ]
     asked = (options, zeros, drop_loads, _UNIFORM)
-    told = repr((__version__, str(context.compiler), str(context.target), asked))
+    told = repr((tool_hash(), str(context.compiler), str(context.target), asked))
     return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
 
 

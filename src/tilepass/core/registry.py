@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import pkgutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from tilepass import executed
+from tilepass.core.digest import module_hash, tool_hash
 from tilepass.core.errors import TilepassError, UnknownPassError, nearest
 from tilepass.core.options import build_options, options_problem
 from tilepass.core.pass_base import Anchor, Pass
@@ -26,9 +29,9 @@ _PassClass = TypeVar("_PassClass", bound=type[Pass])
 _registered: dict[str, type[Pass]] = {}
 # What each loaded file registered, by its module's name.
 _of_files: dict[str, dict[str, type[Pass]]] = {}
-# Taken when a class is made: `inspect.getsource` would show an edited file's new text although
-# the old code is what runs.
-_source_hashes: dict[type[Pass], str] = {}
+# What stands for the code of passes that are in no file.
+_nameless: dict[type[Pass], str] = {}
+_NOT_HASHED = ("tilepass", *sys.stdlib_module_names)
 
 
 def register(pass_class: _PassClass) -> _PassClass:
@@ -38,7 +41,6 @@ def register(pass_class: _PassClass) -> _PassClass:
     """
     _check_declaration(pass_class)
     _registered[pass_class.name] = pass_class
-    _source_hashes[pass_class] = _hash_of_package(pass_class)
     return pass_class
 
 
@@ -98,10 +100,11 @@ def load_file(path: str | Path, *, quiet: bool = False) -> list[str]:
     file = Path(path).resolve()
     if not file.is_file():
         raise TilepassError(f"--load {path}: no such file")
-    name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+    source = file.read_bytes()
+    name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(source).hexdigest()[:12]}"
     before = dict(_registered)
     if name not in sys.modules:
-        _execute(file, name, path)
+        _execute(file, source, name, path)
         _of_files[name] = dict(set(_registered.items()) - set(before.items()))
     # An edited file that is back to an earlier text: its passes have been replaced since.
     _registered.update(_of_files[name])
@@ -137,18 +140,27 @@ def _file_of(module: str) -> str:
 
 
 def source_hash(pass_class: type[Pass]) -> str:
-    """Hash (hex) of the sources that `pass_class` was imported from."""
-    return _source_hashes[pass_class]
+    """Hash (hex) of the code of `pass_class` and all that it imports, as of `module_hash`.
+
+    Of a pass of tilepass the hash of all of tilepass; one that is in no file is like no other.
+    """
+    names = {each.__module__ for each in pass_class.__mro__}
+    outside = sorted(name for name in names if name.partition(".")[0] not in _NOT_HASHED)
+    if any(getattr(sys.modules.get(name), "__file__", None) is None for name in outside):
+        return _nameless.setdefault(pass_class, os.urandom(16).hex())
+    return "".join(map(module_hash, outside)) or tool_hash()
 
 
-def _execute(file: Path, name: str, shown: str | Path) -> None:
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+def _execute(file: Path, source: bytes, name: str, shown: str | Path) -> None:
+    executed.promised[name] = (str(file), source)
+    loader = executed.ExecutedLoader(name, str(file))
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader)
+    if spec is None:
         raise TilepassError(f"--load {shown}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         kind = "" if isinstance(error, TilepassError) else f"{type(error).__name__}: "
@@ -170,21 +182,3 @@ def _entry_points() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def _hash_of_package(pass_class: type[Pass]) -> str:
-    """Hash of all Python files of the package that holds the pass, or of its one file.
-
-    A pass may import helpers of its package; analyses of tilepass itself are covered by the
-    tool's version and by `tool_hash`.
-    """
-    file = getattr(sys.modules.get(pass_class.__module__), "__file__", None)
-    if file is None:
-        return hashlib.sha256(repr(pass_class.run.__code__.co_code).encode()).hexdigest()
-    path = Path(file)
-    in_package = (path.parent / "__init__.py").is_file()
-    files = sorted(path.parent.rglob("*.py")) if in_package else [path]
-    digest = hashlib.sha256()
-    for source in files:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -6,9 +6,15 @@ import traceback
 
 from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.executed import Running
 from tilepass.ir import engine
 from tilepass.ir.asides import asides_apart
 from tilepass.ir.guards import guarded
+
+_UNFORESEEN = (
+    "imported {} while it ran, which no cache key holds: what is compiled now is not kept on disk "
+    "(an import statement in the pass's file is found beforehand)"
+)
 
 
 def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> str | None:
@@ -17,7 +23,7 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     Raises PassFailure where the pass itself refuses with a TilepassError.
     """
     try:
-        with guarded(), asides_apart(module):
+        with guarded(), asides_apart(module), Running() as imported:
             a_pass.run(module, context)
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "
@@ -25,6 +31,8 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> st
     except (Exception, SystemExit) as error:
         # `sys.exit()` in a pass would end the user's program without a word.
         return _raised(error)
+    if imported:
+        context.remarks.missed(None, _UNFORESEEN.format(", ".join(imported)))
     if errors := engine.verify(module):
         shown = "\n".join(error.format() for error in errors)
         return f"left invalid IR:\n{shown}"

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilepass.frontends.triton.cache_key import CacheKey
+from tilepass.frontends.triton.cache_key import CacheKey, pipeline_key
 from tilepass.frontends.triton.segments import Plan, instrument
 
 HOOK = "add_stages_inspection_hook"
@@ -28,6 +28,8 @@ def wrappers(plan: Plan, key: CacheKey) -> Iterator[tuple[Any, str, Any]]:
     )
     if not key.key:
         return
+    stores = compiler_module.get_cache_manager
+    yield compiler_module, "get_cache_manager", _storing_under_true_keys(stores, plan, key.key)
     if not uses_hook(_jit_module.JITFunction.run):
         yield _jit_module, "compute_cache_key", _with_entry(_jit_module.compute_cache_key, key.hash)
     yield _jit_module, "get_cache_key", _with_suffix(_jit_module.get_cache_key, key.key)
@@ -58,6 +60,29 @@ def _bound_to_key(function: Callable[..., str], plan: Plan, suffix: str) -> Call
         return function(source, backend, *arguments, **named) + suffix
 
     return get_cache_key
+
+
+def _storing_under_true_keys(
+    function: Callable[[str], Any], plan: Plan, key: str
+) -> Callable[[str], Any]:
+    """A kernel is found again by its group of files; without one its files are of no account.
+
+    None is stored when the pipeline's key has ceased to hold all code that took part.
+    """
+
+    def get_cache_manager(hash: str) -> Any:
+        manager = function(hash)
+        original = manager.put_group
+
+        def put_group(*arguments: Any, **named: Any) -> Any:
+            if pipeline_key(plan.passes).key == key:
+                return original(*arguments, **named)
+            return None
+
+        manager.put_group = put_group
+        return manager
+
+    return get_cache_manager
 
 
 def uses_hook(function: Any) -> bool:

@@ -174,7 +174,10 @@ def test_a_start_loads_nothing_more(rewrite: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": ""}
     before = run(program, environment).stdout.split()
     after = run(program, with_pipeline("rewrite-add", rewrite)).stdout.split()
-    own = {"sitecustomize", "tilepass", "tilepass._startup", "tilepass.after_import"}
+    own = {
+        "sitecustomize",
+        *(f"tilepass{name}" for name in ("", ".executed", "._startup", ".after_import")),
+    }
     assert set(after) - set(before) <= {*own, "__future__"}
     assert own <= set(after)
 

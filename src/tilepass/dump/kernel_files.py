@@ -57,6 +57,9 @@ class KernelFiles:
 
     def add_pass(self, stage: str, pass_text: str, origin: Origin, text: str, said: Said) -> None:
         """The IR after a pass."""
+        if origin == "override":
+            self._add_override(stage, pass_text, text)
+            return
         name = pass_text.partition("{")[0]
         # Other stages' passes work on MLIR, too, and what they lead to is something else (LLVM IR).
         suffix = stage if f".{stage}" in MLIR_SUFFIXES else "mlir"
@@ -71,6 +74,14 @@ class KernelFiles:
             self.text = artifact
         file = f"{self.number:04d}-{stage}.{stage}"
         self._add(Step(self.number, stage, stage, "stage", "", changed, file), artifact)
+
+    def _add_override(self, stage: str, file: str, text: str) -> None:
+        """What a user's file holds, whatever the stage makes."""
+        if f".{stage}" in MLIR_SUFFIXES:
+            self._add_mlir(stage, "override", "override", file, text, stage, Said())
+            return
+        name = f"{self.number:04d}-{stage}-override.{stage}"
+        self._add(Step(self.number, stage, "override", "override", file, True, name), text)
 
     def _add_mlir(
         self,

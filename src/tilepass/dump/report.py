@@ -46,7 +46,7 @@ class KernelReport:
 
     @property
     def passes(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.origin != "stage")
+        return tuple(step for step in self.steps if step.origin not in ("stage", "override"))
 
     def summary(self) -> str:
         """One line: the figures, or what stands in their way; and how many passes did something."""

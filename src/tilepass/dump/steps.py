@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from tilepass.dump.store import append_line, read_lines, read_text, write_file
 
-# Whose pass it is; or the result of a stage.
-Origin = Literal["triton", "cute", "tilepass", "stage"]
+# Whose pass it is; or a file in place of what passes made; or the result of a stage.
+Origin = Literal["triton", "cute", "tilepass", "override", "stage"]
 STEPS_FILE = "steps.jsonl"
 COMPILATION_FILE = "compilation.json"
 # Texts that one step turns into the next: these are compared with each other.

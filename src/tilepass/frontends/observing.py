@@ -8,8 +8,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tilepass.core.pass_base import PassContext, Target
 
-# Whose pass it is.
-Origin = Literal["triton", "cute", "tilepass"]
+# Whose pass it is; or a file that takes the place of what passes made.
+Origin = Literal["triton", "cute", "tilepass", "override"]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ pass is a segment of its own.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tilepass.frontends.observing import Compilation, ContextObserver, Origin, S
 from tilepass.frontends.placed import Placed
 from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 from tilepass.frontends.triton import assembling, bridge
+from tilepass.frontends.triton.overriding import Overrides, no_overrides
 from tilepass.frontends.triton.places import Places
 from tilepass.frontends.triton.recording import (
     ModuleStandIn,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from tilepass.frontends.triton.validation import Validator
 
 _module_type: Any = libtriton.ir.module
+compiler_module: Any = importlib.import_module("triton.compiler.compiler")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,12 @@ class Plan:
 
 
 def instrument(
-    plan: Plan, backend: Any, stages: dict[str, Stage], options: Any, language: Any
+    plan: Plan,
+    backend: Any,
+    stages: dict[str, Stage],
+    options: Any,
+    language: Any,
+    overrides: Overrides = no_overrides,
 ) -> None:
     """Replace the functions of a stage table so that `plan` is carried out.
 
@@ -69,7 +77,8 @@ def instrument(
         return f"{triton_version()} for {target} ({language_name})"
 
     places = Places(plan.passes, where, plan.skipped, lenient=language_name != "triton")
-    weaving = _Weaving(plan, backend, places, target, options.__dict__.copy(), language_name)
+    options = options.__dict__.copy()
+    weaving = _Weaving(plan, backend, places, target, options, language_name, overrides)
     places.find_stages(list(stages))
     for name, stage in stages.items():
         stages[name] = weaving.stage(name, stage)
@@ -85,6 +94,7 @@ class _Weaving:
     target: Target
     options: Mapping[str, object]
     language: str
+    overrides: Overrides
     current: str = ""
     begun: bool = False
     changed_by: list[Placed] = field(default_factory=list[Placed])
@@ -139,8 +149,26 @@ class _Weaving:
         return result.module if isinstance(result, ModuleStandIn) else result
 
     def _done(self, result: Any) -> Any:
+        if override := self.overrides(self.current):
+            result = self._overridden(*override, result)
         for observer in self.plan.observers:
             observer.after_stage(self.current, lambda: _artifact(result))
+        return result
+
+    def _overridden(self, file: str, setting: str, result: Any) -> Any:
+        """What Triton is going to take for `result`: the passes that made it get no credit."""
+        for instance in dict.fromkeys(placed.instance for placed in self.changed_by):
+            context = self.plan.make_context(instance, self.target, self.options)
+            replaced = (
+                f"{setting}: '{file}' replaces the {self.current} that the pass had a part in"
+            )
+            context.remarks.missed(None, f"{replaced}; nothing of it is in the binary")
+        self.changed_by.clear()
+        self.rewriters.clear()
+        result = compiler_module.parse(file, self.current, getattr(result, "context", None))
+        artifact = _artifact(result)
+        if isinstance(artifact, str):
+            self._observe(f"override {file}", "override", lambda: artifact)
         return result
 
     def _begin(self, source: Any, metadata: Mapping[str, Any]) -> None:

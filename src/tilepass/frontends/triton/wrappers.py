@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from triton import knobs
+
 from tilepass.frontends.triton.cache_key import CacheKey, pipeline_key
-from tilepass.frontends.triton.segments import Plan, instrument
+from tilepass.frontends.triton.overriding import overrides_of
+from tilepass.frontends.triton.segments import Plan, compiler_module, instrument
 
 HOOK = "add_stages_inspection_hook"
-compiler_module: Any = importlib.import_module("triton.compiler.compiler")
 _jit_module: Any = importlib.import_module("triton.runtime.jit")
 _autotuner_module: Any = importlib.import_module("triton.runtime.autotuner")
 
@@ -54,7 +56,8 @@ def _bound_to_key(function: Callable[..., str], plan: Plan, suffix: str) -> Call
 
         def add_stages(stages: Any, options: Any, language: Any) -> None:
             original(stages, options, language)
-            instrument(plan, backend, stages, options, language)
+            overrides = overrides_of(source, options.__dict__)
+            instrument(plan, backend, stages, options, language, overrides)
 
         backend.add_stages = add_stages
         return function(source, backend, *arguments, **named) + suffix
@@ -67,7 +70,8 @@ def _storing_under_true_keys(
 ) -> Callable[[str], Any]:
     """A kernel is found again by its group of files; without one its files are of no account.
 
-    None is stored when the pipeline's key has ceased to hold all code that took part.
+    None is stored when the pipeline's key has ceased to hold all code that took part, nor while
+    files that no key holds may have replaced what passes made.
     """
 
     def get_cache_manager(hash: str) -> Any:
@@ -75,9 +79,9 @@ def _storing_under_true_keys(
         original = manager.put_group
 
         def put_group(*arguments: Any, **named: Any) -> Any:
-            if pipeline_key(plan.passes).key == key:
-                return original(*arguments, **named)
-            return None
+            if knobs.compilation.override or pipeline_key(plan.passes).key != key:
+                return None
+            return original(*arguments, **named)
 
         manager.put_group = put_group
         return manager

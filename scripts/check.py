@@ -41,7 +41,6 @@ ONE_TRITON_IS_ENOUGH = (
     "test_ab_studies.py",
     "test_ab_supervisor.py",
     "test_ab_warp_specialize_study.py",
-    "test_contributing.py",
     "test_core.py",
     "test_cute_*.py",
     "test_dump_lexers.py",
@@ -53,6 +52,7 @@ ONE_TRITON_IS_ENOUGH = (
     "test_setup.py",
     "test_sim_protocol_mutants.py",
     "test_sim_scalars.py",
+    "test_tutorials.py",
     "test_zero_structure*.py",
 )
 
@@ -109,6 +109,7 @@ def static_steps() -> list[Step]:
     return [
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
+        Step("docs", (python, "-m", "mkdocs", "build", "--strict", "--quiet")),
         Step("pyright", (python, "-m", "pyright", "--pythonpath", python), r"^\d+ errors?, "),
     ]
 

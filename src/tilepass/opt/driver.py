@@ -33,6 +33,11 @@ def run(options: OptOptions) -> int:
 
         print(list_passes())
         return 0
+    if options.help_pass is not None:
+        from tilepass.opt.listing import describe_pass
+
+        print(describe_pass(options.help_pass))
+        return 0
     source = read_source(options.file or "-")
     load_libtriton()
     steps = resolve(options.pipeline, options.target, options.flags_known)

@@ -1,6 +1,8 @@
-"""`--list-passes`."""
+"""`--list-passes` and `--help-pass`."""
 
 from __future__ import annotations
+
+import inspect
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.options import describe_options
@@ -24,6 +26,17 @@ def list_passes() -> str:
     for builtin in discover().values():
         lines.append(f"  {builtin.name}")
         lines += [_triton_option(option) for option in builtin.options]
+    return "\n".join(lines)
+
+
+def describe_pass(name: str) -> str:
+    """All that a pass says of itself: place, docstring, options. Raises UnknownPassError."""
+    pass_class = find_pass(name)
+    text = inspect.cleandoc(pass_class.__doc__ or "")
+    lines = [f"{name} @{pass_class.anchor}", "", *text.splitlines()]
+    options = describe_options(pass_class)
+    lines += ["", "options:" if options else "no options"]
+    lines += [f"  {option}={default}: {takes}" for option, takes, default in options]
     return "\n".join(lines)
 
 

@@ -72,6 +72,7 @@ class OptOptions:
     allow_unregistered_dialect: bool = False
     debug_info: bool = False
     list_passes: bool = False
+    help_pass: str | None = None
     flags_known: tuple[str, ...] = ()
     ir_printing: IrPrinting = field(default_factory=IrPrinting)
     remarks: RemarkFilter = field(default_factory=RemarkFilter)
@@ -87,7 +88,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
     passes = [_pass_from_flag(flag, parser) for flag in others]
     if passes and known.pipeline:
         parser.error("give the passes either in -p or as flags, not in both")
-    if known.file is None and not known.list_passes:
+    if known.file is None and not known.list_passes and known.help_pass is None:
         parser.error("a FILE is missing (use - for standard input)")
     return OptOptions(
         file=known.file,
@@ -101,6 +102,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         allow_unregistered_dialect=known.allow_unregistered_dialect,
         debug_info=known.mlir_print_debuginfo,
         list_passes=known.list_passes,
+        help_pass=known.help_pass,
         flags_known=_flag_names(parser) if passes else (),
         ir_printing=_ir_printing(known),
         remarks=_remark_filter(known),
@@ -126,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--load", action="append", default=[], metavar="FILE", help="a Python file of passes")
     add("--emit", choices=("pretty", "generic"), default="pretty", help="form of the output")
     add("--list-passes", action="store_true", help="list every pass with its options")
+    add("--help-pass", metavar="NAME", help="all that a pass says of itself")
     for name, text in _SWITCHES.items():
         add(f"--{name}", action="store_true", help=text)
     for moment in ("before", "after"):

@@ -1,4 +1,4 @@
-"""The five steps of CONTRIBUTING.md, carried out: its files are written, its commands are run.
+"""The tutorials, carried out: their files are written, their commands are run.
 
 This happens in a copy of the source tree with a Python environment of its own, in which the copy's
 tilepass comes before the installed one.
@@ -25,10 +25,18 @@ PROGRAMS = {
 }
 
 
-def steps() -> str:
-    """The section with the five steps."""
-    text = (SOURCE / "CONTRIBUTING.md").read_text()
-    return text.split("## Add a pass in five steps")[1].split("\n## ")[0]
+TRITON, CUTE = "tutorial_triton.md", "tutorial_cute.md"
+
+
+def blocks(page: str) -> list[tuple[str, str, str]]:
+    """Language, attributes and text of a page's fenced blocks."""
+    found: list[tuple[str, str, str]] = FENCED.findall(text_of(page))
+    return found
+
+
+def text_of(page: str) -> str:
+    """A page of the documentation."""
+    return (SOURCE / "docs" / page).read_text()
 
 
 def make_environment(tree: Path) -> Path:
@@ -49,7 +57,7 @@ def make_environment(tree: Path) -> Path:
 def write_files(tree: Path) -> list[Path]:
     """Write the blocks that name a file; none may exist already."""
     written: list[Path] = []
-    for _, attributes, text in FENCED.findall(steps()):
+    for _, attributes, text in [*blocks(TRITON), *blocks(CUTE)]:
         if found := re.search(r"file=(\S+)", attributes):
             path = tree / found[1]
             assert not path.exists(), f"{found[1]} is in the repository: choose another example"
@@ -61,12 +69,12 @@ def write_files(tree: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The copied tree with the files of the five steps."""
+    """The copied tree with the files of both tutorials."""
     copy = tmp_path_factory.mktemp("tree")
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info", "Output")
     for name in ("src", "passes", "kernels", "lit_tests"):
         shutil.copytree(SOURCE / name, copy / name, symlinks=True, ignore=ignore)
-    assert len(write_files(copy)) == 2
+    assert len(write_files(copy)) == 4
     make_environment(copy)
     return copy
 
@@ -86,18 +94,19 @@ def run_block(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def commands() -> list[str]:
+def commands(page: str) -> list[str]:
     """The shell blocks in order: steps 3, 4 and 5."""
-    return [text for language, _, text in FENCED.findall(steps()) if language == "sh"]
+    return [text for language, _, text in blocks(page) if language == "sh"]
 
 
-def test_there_are_five_steps() -> None:
-    assert re.findall(r"^\*\*(\d)\. ", steps(), re.MULTILINE) == ["1", "2", "3", "4", "5"]
-    assert len(commands()) == 3
+@pytest.mark.parametrize("page", [TRITON, CUTE])
+def test_there_are_five_steps(page: str) -> None:
+    assert re.findall(r"^\*\*(\d)\. ", text_of(page), re.MULTILINE) == ["1", "2", "3", "4", "5"]
+    assert len(commands(page)) == 3
 
 
 def test_step_3_shows_the_rewrite_and_its_remark(tree: Path) -> None:
-    result = run_block(tree, commands()[0])
+    result = run_block(tree, commands(TRITON)[0])
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("tt.num_stages = 4 : i32") == 1
     remark = (
@@ -106,31 +115,56 @@ def test_step_3_shows_the_rewrite_and_its_remark(tree: Path) -> None:
     assert re.search(remark, result.stderr), result.stderr
 
 
-def test_step_4_passes(tree: Path) -> None:
-    result = run_block(tree, commands()[1])
+def test_step_3_for_cute(tree: Path) -> None:
+    result = run_block(tree, commands(CUTE)[0])
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("cute.gemm(") == 1
+    assert result.stderr.count("removed: nobody reads the sum") == 1
+
+
+@pytest.mark.parametrize("page", [TRITON, CUTE])
+def test_step_4_passes(tree: Path, page: str) -> None:
+    result = run_block(tree, commands(page)[1])
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"Passed *: 1 ", result.stdout), result.stdout
 
 
-def test_step_4_would_notice_a_pass_that_does_nothing(tree: Path) -> None:
-    written = tree / "passes" / "triton" / "loop_num_stages.py"
+@pytest.mark.parametrize(
+    ("page", "file", "line", "broken"),
+    [
+        (TRITON, "triton/loop_num_stages.py", "if not holds_dot(loop)", "if holds_dot(loop)"),
+        (CUTE, "cute/cute_unread_gemms.py", "                gemm.erase()\n", ""),
+    ],
+)
+def test_step_4_would_notice_a_pass_that_does_nothing(
+    tree: Path, page: str, file: str, line: str, broken: str
+) -> None:
+    written = tree / "passes" / file
     text = written.read_text()
-    written.write_text(text.replace("if not holds_dot(loop)", "if holds_dot(loop)"))
-    result = run_block(tree, commands()[1])
+    assert line in text
+    written.write_text(text.replace(line, broken))
+    result = run_block(tree, commands(page)[1])
     written.write_text(text)
     assert result.returncode != 0
 
 
 def test_step_5_runs_in_the_compiler(tree: Path) -> None:
-    result = run_block(tree, commands()[2])
+    result = run_block(tree, commands(TRITON)[2])
     assert result.returncode == 0, result.stdout + result.stderr
     dumped = [path.read_text(errors="replace") for path in (tree / "out").rglob("*.ttir")]
     assert any("tt.num_stages = 2 : i32" in text for text in dumped)
 
 
+def test_step_5_for_cute(tree: Path) -> None:
+    result = run_block(tree, commands(CUTE)[2])
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "something else uses the accumulator" in result.stderr
+
+
+@pytest.mark.parametrize("file", ["triton/loop_num_stages.py", "cute/cute_unread_gemms.py"])
 @pytest.mark.parametrize("tool", [["ruff", "check"], ["ruff", "format", "--check"]])
-def test_the_example_pass_follows_the_style(tree: Path, tool: list[str]) -> None:
+def test_the_example_passes_follow_the_style(tree: Path, tool: list[str], file: str) -> None:
     command = [sys.executable, "-m", *tool, "--config", str(SOURCE / "pyproject.toml")]
-    written = tree / "passes" / "triton" / "loop_num_stages.py"
+    written = tree / "passes" / file
     result = subprocess.run([*command, str(written)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -19,6 +19,7 @@ from triton.runtime.driver import driver
 
 from tilepass.frontends.observing import Compilation, Origin
 
+SM75 = GPUTarget("cuda", 75, 32)
 SM90 = GPUTarget("cuda", 90, 32)
 SM100 = GPUTarget("cuda", 100, 32)
 GFX942 = GPUTarget("hip", "gfx942", 64)

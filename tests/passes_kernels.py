@@ -101,3 +101,42 @@ def compile_matmul(
     aligned: Any = {(index,): [["tt.divisibility", 16]] for index in range(6)}
     source = ASTSource(matmul, signature, constexprs=constants, attrs=aligned)
     return triton.compile(source, target=target, options={"num_warps": num_warps})
+
+
+@triton.jit
+def late_fold(a_ptr, b_ptr, c_ptr, tiles, K, q):
+    """Stores each tile where the one before belongs. That the next value of `previous` is the tile
+    index shows once the two products are one."""
+    rows, depth = tl.arange(0, 16), tl.arange(0, 16)
+    at = rows[:, None] * 16 + depth[None, :]
+    previous = 0
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
+        accumulator = tl.zeros((16, 16), dtype=tl.float32)
+        for k in range(K):
+            a, b = tl.load(a_ptr + tile * 256 + at), tl.load(b_ptr + k * 256 + at)
+            accumulator = tl.dot(a, b, accumulator)
+        tl.store(c_ptr + previous * 256 + at, accumulator)
+        first, again = tile * q, tile * q
+        previous = tile + (again - first)
+
+
+@triton.jit
+def swapped_pointers(a_ptr, b_ptr, c_ptr, tiles, K, q):
+    """The two results change places from tile to tile, one of them is what the dots read."""
+    rows, depth = tl.arange(0, 16), tl.arange(0, 16)
+    at = rows[:, None] * 16 + depth[None, :]
+    to, other = c_ptr, b_ptr
+    for _tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
+        accumulator = tl.zeros((16, 16), dtype=tl.float32)
+        for k in range(K):
+            a, b = tl.load(a_ptr + k * 256 + at), tl.load(b_ptr + q + at)
+            accumulator = tl.dot(a, b, accumulator)
+        tl.store(to + at, accumulator.to(tl.float16))
+        to, other = other, to
+
+
+def compile_carrying(kernel: Any, c_type: str) -> Any:
+    """One of the two kernels above for Hopper."""
+    names = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": c_type}
+    source = ASTSource(kernel, names | dict.fromkeys(("tiles", "K", "q"), "i32"))
+    return triton.compile(source, target=HOPPER, options={"num_warps": 4})

@@ -53,15 +53,26 @@ def test_a_place_in_the_other_compiler(name: str, place: str, reason: str) -> No
         place_passes(f"{name}@{place}")
 
 
+@pytest.mark.parametrize("place", ["end:ttir", "after:triton-loop-aware-cse", "start:ttgri"])
+def test_a_pass_that_cannot_be_moved(place: str) -> None:
+    """What flatten-loops proves, Triton's passes between the proof and fusion could undo."""
+    own = "before:tritongpu-fuse-nested-loops"
+    message = f"pass 'flatten-loops' cannot run at '{place}': what it rests on holds at '{own}'"
+    with pytest.raises(AnchorError, match=f"^{re.escape(message)} alone$"):
+        place_passes(f"flatten-loops@{place}")
+    (placed,) = place_passes(f"flatten-loops@{own}?")
+    assert placed.anchor.optional
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "cute-zero-mma@end:trace",
-        "flatten-loops@start:ttgir",
-        "flatten-loops@after:tritongpu-coalesce#1",
+        "fix-dot-wait@start:ttgir",
+        "fix-dot-wait@after:tritongpu-coalesce#1",
         "strip-assume@end:ttgir",
         # Not known to be wrong before a compilation says which stages it has.
-        "flatten-loops@end:ttri",
+        "fix-dot-wait@end:ttri",
         # It takes every module.
         "test-round-trip@end:trace",
     ],

@@ -18,6 +18,7 @@ from frontend_kernels import add_kernel, calling_kernel, loop_kernel
 from frontend_support import (
     GFX942,
     REWRITE_ADD,
+    SM75,
     SM90,
     SM100,
     Recorder,
@@ -208,6 +209,16 @@ def test_a_pass_of_another_backend_is_a_missing_anchor(idle: Path) -> None:
         compile_kernel()
         with pytest.raises(AnchorError, match="for hip:gfx942"):
             compile_kernel(target=GFX942)
+
+
+def test_a_target_without_the_place_of_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said once a compilation, which goes on: nobody asked for that place."""
+    with enabled("flatten-loops"):
+        compile_kernel(target=SM75)
+        compile_kernel(target=GFX942)
+    said = capsys.readouterr().err
+    assert said.count("did not run") == 1
+    assert "for cuda:75 (triton) has no place 'before:tritongpu-fuse-nested-loops'" in said
 
 
 def test_a_gluon_kernel_skips_passes_without_a_place(

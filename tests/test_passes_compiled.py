@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from passes_kernels import BLACKWELL, HOPPER, compile_matmul
+from passes_kernels import BLACKWELL, HOPPER, compile_carrying, compile_matmul, late_fold
 
 from tilepass.activate import enabled
 from tilepass.core.errors import PassFailure
@@ -55,9 +55,23 @@ def test_flatten_on_clamps_where_triton_needs_it() -> None:
 
 def test_flatten_auto_flattens_bf16() -> None:
     with enabled("flatten-loops", remarks="none") as session:
-        automatic = compile_matmul(flatten=False, tile=(128, 256)).asm["ttir"]
-    assert "tt.flatten" in automatic
+        automatic = compile_matmul(flatten=False, tile=(128, 256)).asm["ptx"]
+    assert automatic == ptx("flatten-loops{mode=on}", flatten=False, tile=(128, 256))
     assert [decision.source for decision in session.decisions] == ["cost-model"]
+
+
+@pytest.mark.parametrize("flatten", ["auto", "on"])
+def test_flatten_is_decided_where_fusion_reads_the_loop(flatten: str) -> None:
+    """What Triton's passes in ttgir fold away is gone when the proof is made."""
+    reason = "a value that the tile loop carries is read after its next value is known"
+    if flatten == "on":
+        with enabled("flatten-loops{mode=on}"), pytest.raises(PassFailure, match=reason):
+            compile_carrying(late_fold, "*fp32")
+        return
+    with enabled("flatten-loops", remarks="none") as session:
+        compile_carrying(late_fold, "*fp32")
+    (remark,) = session.remarks
+    assert (remark.kind, reason in remark.message) == ("missed", True)
 
 
 @pytest.mark.parametrize("occupancy", [1, 2])
@@ -65,7 +79,8 @@ def test_flatten_auto_does_not_flatten_register_operands(occupancy: int) -> None
     config = MXFP4.config_for((64, 8192, 8192), occupancy=occupancy, flatten=True)
     with enabled("flatten-loops", remarks="none") as session:
         compiled = MXFP4.compile(config, HOPPER)
-    assert "tt.flatten" not in compiled.asm["ttir"]
+    assert "tt.flatten" in compiled.asm["ttir"]
+    assert "tt.flatten" not in compiled.asm["ttgir"]
     (decision,) = session.decisions
     assert (decision.value, decision.facts["dot"]) == ("off", "register-a")
     assert decision.facts["programs_per_sm"] == occupancy

@@ -59,8 +59,11 @@ class FlattenLoops(Pass):
     not overlap, since the next tile's loads come before this tile's stores. Removing `tt.flatten`
     is always sound.
 
-    The anchor is the last place where the IR is the same for all targets; nothing before it reads
-    `tt.flatten`. `@before:tritongpu-fuse-nested-loops` works too.
+    The anchor is the place where fusion reads the loop, and the pass cannot be moved: whatever ran
+    between the proof and fusion could fold away what the proof stands on. A `tilepass-opt` pipeline
+    may have passes of Triton between the two; what they do to the proof is its author's affair.
+    Nothing before the anchor reads `tt.flatten`. On targets without fusion (before sm_80) the pass
+    does not run, which a remark says.
 
     `auto` decides by profile or cost model where flattening is sound, keeps the source's choice
     where neither has an opinion, and removes a `tt.flatten` of the source where flattening is wrong
@@ -74,7 +77,8 @@ class FlattenLoops(Pass):
     """
 
     name = "flatten-loops"
-    anchor = Anchor.end_of("ttir")
+    movable = False
+    anchor = Anchor.before("tritongpu-fuse-nested-loops")
     touches = ("scf.for",)
 
     @dataclass(frozen=True)
@@ -194,9 +198,9 @@ def _dot_obstacle(nest: LoopNest) -> Obstacle | None:
 
 def _target_obstacle(context: PassContext) -> Obstacle | None:
     target = context.target
-    if target is None or (
-        target.backend == "cuda" and isinstance(target.arch, int) and target.arch >= _OLDEST_ARCH
-    ):
+    if target is None or target.backend != "cuda" or not isinstance(target.arch, int):
+        return None
+    if target.arch >= _OLDEST_ARCH:
         return None
     return Obstacle(f"Triton fuses no loops for {target}", "", fatal=False)
 

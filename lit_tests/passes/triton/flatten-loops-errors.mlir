@@ -1,9 +1,9 @@
 // RUN: tilepass-opt %s --split-input-file --verify-diagnostics --target cuda:90 -p 'flatten-loops{mode=on}'
-// RUN: not tilepass-opt %s --split-input-file --target hip:gfx942 -p 'flatten-loops{mode=on}' 2>&1 | %filecheck %s --check-prefix=TARGET
+// RUN: not tilepass-opt %s --split-input-file --target cuda:75 -p 'flatten-loops{mode=on}' 2>&1 | %filecheck %s --check-prefix=TARGET
 // RUN: not tilepass-opt %s --target cuda:90 -p 'flatten-loops{mode=maybe}' 2>&1 | %filecheck %s --check-prefix=OPTION
 
 // A forced decision that cannot be carried out is an error.
-// TARGET: flatten-loops-errors.mlir:[[#]]:3: error: mode=on, but this loop cannot be flattened: Triton fuses no loops for hip:gfx942
+// TARGET: flatten-loops-errors.mlir:[[#]]:3: error: mode=on, but this loop cannot be flattened: Triton fuses no loops for cuda:75
 // OPTION: error: pass 'flatten-loops', option 'mode': 'maybe' is not one of auto, on, off
 tt.func @bound_from_memory(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32, %p: !tt.ptr<i32>) {
   %c0 = arith.constant 0 : i32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilepass.analysis.nest_facts import dots_in, nest_facts
+from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
 from tilepass.core.assembler import AssemblerLog
 from tilepass.core.decisions import Choice, Fact
@@ -24,7 +24,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
 from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.match import (
-    DOTS_OF_ALL_TARGETS,
     candidate_loops,
     match,
 )

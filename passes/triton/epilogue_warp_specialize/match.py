@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
-from tilepass.analysis.nest_facts import DOTS, dots_in
+from tilepass.analysis.nest_facts import dots_in
 from tilepass.analysis.structure import nested
 from tilepass.core.pass_base import Target
 from tilepass.ir.engine import Module, Operation, ir, operations
@@ -24,17 +24,12 @@ from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obsta
 from tilepass.passes.triton.epilogue_warp_specialize.scratch import scratch_of
 
 SPECIALIZE = "ttg.warp_specialize"
-DOTS_OF_ALL_TARGETS = (*DOTS, "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
 _HOPPER = 90
 
 
 def candidate_loops(module: Module) -> list[Loop]:
     """The outermost loops with a dot in them: those that the pass owes a remark."""
-    return [
-        loop
-        for loop in outermost_loops(module)
-        if any(each.name in DOTS_OF_ALL_TARGETS for each in nested(loop.operation))
-    ]
+    return [loop for loop in outermost_loops(module) if dots_in(loop)]
 
 
 def match(loop: Loop, target: Target | None) -> PersistentNest | Refusal:

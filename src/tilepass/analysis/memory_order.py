@@ -13,8 +13,17 @@ from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import Loop, LoopNest, defining_operation
 
 _REDUCTIONS = ("tt.atomic_rmw",)
-# With an operand: a value in shared memory that is written once, or what reads it.
-_ON_CHIP = ("ttg.local_alloc", "ttg.local_load", "ttng.warp_group_dot")
+# With an operand: a value in shared or tensor memory that is written once, or what reads it. What
+# accumulates in tensor memory is ordered by tokens, which are values.
+_ON_CHIP = (
+    "ttg.local_alloc",
+    "ttg.local_load",
+    "ttng.tc_gen5_mma",
+    "ttng.tc_gen5_mma_scaled",
+    "ttng.tmem_alloc",
+    "ttng.tmem_load",
+    "ttng.warp_group_dot",
+)
 # Operations whose first operand is the pointer that they derive theirs from.
 _DERIVED_POINTERS = frozenset(
     {
@@ -87,8 +96,8 @@ def memory_obstacle(nest: LoopNest) -> Obstacle | None:
 def _accesses(among: tuple[Operation, ...]) -> list[tuple[Operation, Effect]]:
     """Every operation in and including these that is not pure, with its own effect.
 
-    An atomic whose result nobody uses tells the program nothing: it only writes. Shared memory is
-    left out where values say what depends on it.
+    An atomic whose result nobody uses tells the program nothing: it only writes. Shared and tensor
+    memory are left out where values say what depends on them.
     """
     found: list[tuple[Operation, Effect]] = []
     for operation in among:

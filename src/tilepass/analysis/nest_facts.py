@@ -30,6 +30,10 @@ from tilepass.ir.loops import (
 )
 
 DOTS = ("tt.dot", "tt.dot_scaled", "ttng.warp_group_dot")
+# With Blackwell's, whose accumulator is in tensor memory.
+DOTS_OF_ALL_TARGETS = (*DOTS, "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
+# Which operand of a dot is the accumulator.
+_ACCUMULATOR = 2
 _LOOPS = ("scf.for", "scf.while")
 LOADS = ("tt.load", "tt.descriptor_load", "tt.descriptor_gather")
 # What may stand between a load and a dot that reads its operand from shared memory.
@@ -90,7 +94,7 @@ def _loops_in(outer: Loop) -> list[Operation]:
 
 def dots_in(loop: Loop) -> list[Operation]:
     """The dots anywhere in a loop."""
-    return [each for each in nested(loop.operation) if each.name in DOTS]
+    return [each for each in nested(loop.operation) if each.name in DOTS_OF_ALL_TARGETS]
 
 
 def not_a_tile_loop(outer: Loop) -> Obstacle | None:
@@ -124,7 +128,7 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
     """
     warps = num_warps(nest.outer.operation, context)
     dot = dots_in(nest.inner[0])[0]
-    rows, columns = shape_of(dot.results[0].type)[-2:]
+    rows, columns = shape_of(dot.operands[_ACCUMULATOR].type)[-2:]
     return {
         "target": str(context.target) if context.target else None,
         "arch": _arch(context.target),
@@ -156,9 +160,9 @@ def dot_kind(nest: LoopNest) -> str:
     if len(dots) != 1:
         return "several"
     dot = dots[0]
-    if dot.name == "tt.dot_scaled":
+    if dot.name in ("tt.dot_scaled", "ttng.tc_gen5_mma_scaled"):
         return "scaled"
-    if shape_of(dot.results[0].type)[-2] < _WGMMA_ROWS:
+    if shape_of(dot.operands[_ACCUMULATOR].type)[-2] < _WGMMA_ROWS:
         return "mma"
     if str(dot.operands[0].type).startswith("tensor") and dot.name == "ttng.warp_group_dot":
         return "register-a"

@@ -152,11 +152,14 @@ class Pass(ABC):
     `touches` names operations (`"tt.dot"`): a module whose text holds none of them is not even
     parsed. An empty tuple means every module. A pass that touches operations stays in the compiler
     that its `anchor` is in, wherever a pipeline places it.
+
+    A pass that is not `movable` stays at its anchor: what it rests on may not hold elsewhere.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[Anchor]
     touches: ClassVar[tuple[str, ...]] = ()
+    movable: ClassVar[bool] = True
     Options: ClassVar[type[Any]] = NoOptions
 
     def __init__(self, options: Any = None) -> None:

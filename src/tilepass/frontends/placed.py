@@ -33,7 +33,7 @@ def place_passes(
 
     `load` names Python files with passes; `quiet` is for `load_file`. Imports the passes, but no
     compiler. Raises PipelineSyntaxError, UnknownPassError, OptionError, and AnchorError for a place
-    in the other compiler.
+    in the other compiler or other than that of a pass that cannot be moved.
     """
     for path in load:
         load_file(path, quiet=quiet)
@@ -42,6 +42,7 @@ def place_passes(
         instance = _instantiate(item)
         placed.append(Placed(instance, item.anchor or instance.anchor))
         _check_language(placed[-1])
+        _check_place(placed[-1])
     return tuple(placed)
 
 
@@ -62,6 +63,17 @@ def _check_language(placed: Placed) -> None:
     )
     raise AnchorError(
         f"pass '{instance.name}' cannot run at '{placed.anchor}': it is made for {at_home}"
+    )
+
+
+def _check_place(placed: Placed) -> None:
+    """Raise AnchorError for a pass that cannot be moved and is."""
+    instance, anchor = placed.instance, placed.anchor
+    if instance.movable or anchor.if_present() == instance.anchor.if_present():
+        return
+    raise AnchorError(
+        f"pass '{instance.name}' cannot run at '{anchor}': what it rests on holds at "
+        f"'{instance.anchor}' alone"
     )
 
 

@@ -17,7 +17,8 @@ class Places:
     `where` says which compilation it is. Gluon kernels skip the stages that most passes are made
     for: with `lenient`, a pass without a place is reported to `skipped`; otherwise it is an
     AnchorError. A compilation that starts from an IR file leaves out the stages before it: a pass
-    whose place may have been there is reported too.
+    whose place may have been there is reported too, and so is one whose own place, that nobody
+    asked for, is next to a pass that Triton does not run for the target.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ class Places:
         for number, placed in enumerate(self._at_passes):
             if number in self._found:
                 continue
-            if "ttir" not in self._seen and _is_of_triton(placed.anchor.where):
+            own = placed.anchor == placed.instance.anchor and not self._opaque
+            if ("ttir" not in self._seen or own) and _is_of_triton(placed.anchor.where):
                 self._skip(placed, f"{self._where()} has no place '{placed.anchor}'")
             else:
                 self._missing(placed, self._passes_seen(placed.anchor.where))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from test_ab_point import FakeGpu, FakeLog, kernel
+from test_ab_supervisor import ROOT, limits_of
 
 from tilepass.ab.checks import library_tolerance, wrong_outputs
 from tilepass.ab.events import ArmFailed, ArmReady, Done, Event, Failed, Setup
@@ -17,7 +18,6 @@ from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
 from tilepass.ab.session import Means, priming_tasks, run_on_gpu, run_static
 from tilepass.ab.subjects import Subject, find_library, find_subject
-from tilepass.ab.supervisor import Limits
 from tilepass.ab.table import print_report
 from tilepass.ab.torch_matmul import LIBRARIES
 from tilepass.core.errors import TilepassError
@@ -177,8 +177,11 @@ def test_arms_that_do_not_compile_are_left_out() -> None:
 
 
 # A worker whose arms do what they are called when they are primed; the others are then timed.
-WORKER = """
+WORKER = (
+    f"import sys; sys.path.append({str(ROOT)!r})"
+    + """
 import os, sys, time
+from pathlib import Path
 from tilepass.ab.events import *
 from tilepass.ab.job import decode_job
 from tilepass.ab.protocol import measure
@@ -193,7 +196,8 @@ for task in tasks:
     emit(Started(task.point, "check"))
     if sys.argv[1] == "prime":
         if names == ["hangs"]:
-            time.sleep(60)
+            Path(__file__).with_name(f"hung-{os.getpid()}").touch()
+            time.sleep(3600)
         if names == ["dies"]:
             os._exit(9)
         refused = names == ["refused"]
@@ -207,6 +211,7 @@ for task in tasks:
         emit(sampled(task.point, batch))
     emit(Done(task.point, "timed"))
 """
+)
 
 
 def test_arms_that_fail_when_primed_are_not_timed(tmp_path: Path) -> None:
@@ -216,7 +221,7 @@ def test_arms_that_fail_when_primed_are_not_timed(tmp_path: Path) -> None:
     arms = [Arm(name, overrides={"group_m": str(index)}) for index, name in enumerate(names[1:], 1)]
     library = Arm("torch", library=LIBRARIES["none"])
     job = Job("persistent-matmul", (library, *arms), (Point((256, 256, 64)),), keep_going=True)
-    limits = Limits(start=30.0, compile=1.0, launch=1.0)
+    limits = limits_of(tmp_path)
     means = Means(2, None, limits, lambda mode: [sys.executable, str(script), mode])
     report = run_on_gpu(job, find_subject(job.kernel), means)
     point = report.points[0]

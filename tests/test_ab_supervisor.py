@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -21,11 +22,16 @@ from tilepass.ab.subjects import OwnSubject, Subject, find_subject
 from tilepass.ab.supervisor import Limits, prime, run_tasks
 from tilepass.core.errors import TilepassError
 
-LIMITS = Limits(start=30.0, compile=1.0, launch=1.0)
+ROOT = Path(__file__).parents[1]
+# Longer than any test; who sleeps so long is killed.
+FOR_EVER = 3600
 
 # A worker that does with each point what the point's own `behave` setting says.
-WORKER = """
+WORKER = (
+    f"import sys; sys.path.append({str(ROOT)!r})"
+    + """
 import json, os, sys, time
+from pathlib import Path
 import numpy as np
 from tilepass.ab.events import *
 from tilepass.ab.job import decode_job
@@ -35,13 +41,17 @@ from benchmarks.simulated_device import Noise, SimulatedDevice
 def emit(event):
     print(encode(event), flush=True)
 
+def hang():
+    Path(__file__).with_name(f"hung-{os.getpid()}").touch()
+    time.sleep(3600)
+
 job, tasks = decode_job(sys.stdin.readline())
 emit(Found({"GPU": "simulated", "driver": "0", "triton": "0"}))
 for task in tasks:
     behave = job.points[task.point].overrides.get("behave", "time")
     emit(Started(task.point, "check"))
     if behave == "hang":
-        time.sleep(60)
+        hang()
     if behave == "die":
         print("Fatal: the GPU fell off", file=sys.stderr)
         os._exit(9)
@@ -66,14 +76,10 @@ for task in tasks:
     for batch in measure(device, 2, job.plan, device.elapsed):
         emit(sampled(task.point, batch))
         if behave == "stall":
-            time.sleep(60)
-        if behave == "interrupt":
-            overrides = job.points[task.point].overrides
-            open(overrides["pid"], "w").write(str(os.getpid()))
-            open(overrides["flag"], "w").close()
-            time.sleep(60)
+            hang()
     emit(Done(task.point, "timed"))
 """
+)
 
 
 @pytest.fixture
@@ -81,6 +87,34 @@ def worker(tmp_path: Path) -> Callable[[str], list[str]]:
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     return lambda mode: [sys.executable, str(script), mode]
+
+
+@pytest.fixture
+def limits(tmp_path: Path) -> Limits:
+    """No time passes for a worker, however slow the machine, until it says that it hangs."""
+    return limits_of(tmp_path)
+
+
+def limits_of(folder: Path) -> Limits:
+    """Limits for workers that leave a file `hung-` and their process id in a folder.
+
+    From then on ten seconds pass between one look at the clock and the next.
+    """
+    looks = itertools.count()
+
+    def now(process: int) -> float:
+        return 10.0 * next(looks) if (folder / f"hung-{process}").exists() else 0.0
+
+    return Limits(start=1.0, compile=1.0, launch=1.0, now=now)
+
+
+def hanging_process(folder: Path) -> int:
+    """The id of the worker that says it hangs; it is just about to."""
+    end = time.monotonic() + FOR_EVER / 6
+    while not (found := list(folder.glob("hung-*"))):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return int(found[0].name.removeprefix("hung-"))
 
 
 def job_of(*behaviours: str, **overrides: str) -> Job:
@@ -107,9 +141,11 @@ def ends(events: Sequence[Event]) -> list[Done | Failed]:
     return [event for event in events if isinstance(event, Done | Failed)]
 
 
-def test_every_point_ends_once_whatever_happens(worker: Callable[[str], list[str]]) -> None:
+def test_every_point_ends_once_whatever_happens(
+    worker: Callable[[str], list[str]], limits: Limits
+) -> None:
     job = job_of("time", "hang", "die", "wrong", "identical", "stall", "time")
-    events = list(run_tasks(worker("time"), job, tasks_of(job), LIMITS))
+    events = list(run_tasks(worker("time"), job, tasks_of(job), limits))
     ended = ends(events)
     assert [event.point for event in ended] == list(range(7))
     outcomes = [e.outcome if isinstance(e, Done) else e.message for e in ended]
@@ -128,38 +164,41 @@ def test_every_point_ends_once_whatever_happens(worker: Callable[[str], list[str
 
 
 def test_leaving_early_kills_the_child(worker: Callable[[str], list[str]], tmp_path: Path) -> None:
-    started = time.monotonic()
     stream = run_tasks(worker("time"), job_of("stall"), [Task(0, (0, 1))], Limits())
     for event in stream:
         if isinstance(event, Sampled):
             break
+    else:
+        pytest.fail("the worker ended")
+    child = hanging_process(tmp_path)
     stream.close()
-    assert time.monotonic() - started < 20
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
 
 
-def test_a_job_that_fails_as_a_whole_ends_everything(tmp_path: Path) -> None:
+def test_a_job_that_fails_as_a_whole_ends_everything(tmp_path: Path, limits: Limits) -> None:
     script = tmp_path / "worker.py"
     script.write_text(
         "from tilepass.ab.events import *\nprint(encode(Failed(None, 'torch finds no GPU')))\n"
     )
     job = job_of("time", "time")
-    events = list(run_tasks([sys.executable, str(script)], job, tasks_of(job), LIMITS))
+    events = list(run_tasks([sys.executable, str(script)], job, tasks_of(job), limits))
     assert events == [Failed(None, "torch finds no GPU")]
 
 
 def test_priming_uses_several_processes_and_names_what_was_lost(
-    worker: Callable[[str], list[str]],
+    worker: Callable[[str], list[str]], limits: Limits
 ) -> None:
     job = job_of("time", "hang", "time", "die", "wrong")
     seen: list[Event] = []
-    lost = prime(worker("prime"), job, tasks_of(job), LIMITS, 3, seen.append)
+    lost = prime(worker("prime"), job, tasks_of(job), limits, 3, seen.append)
     assert sorted(task.point for task in lost) == [1, 3]
     assert sorted(event.point or 0 for event in ends(seen)) == [0, 1, 2, 3, 4]
 
 
-def test_a_whole_run(worker: Callable[[str], list[str]]) -> None:
+def test_a_whole_run(worker: Callable[[str], list[str]], limits: Limits) -> None:
     job = job_of("time", "identical", "wrong", "hang")
-    means = Means(processes=2, limits=LIMITS, command=worker)
+    means = Means(processes=2, limits=limits, command=worker)
     report = run_on_gpu(job, FreeSubject(), means)
     assert [p.status for p in report.points] == ["timed", "identical", "failed", "failed"]
     found = report.compare(0, 1)
@@ -180,7 +219,7 @@ def test_the_end_of_the_budget_gives_a_partial_report(
     worker: Callable[[str], list[str]],
 ) -> None:
     job = job_of("time", "time", "stall", "time")
-    limits = Limits(start=30.0, compile=30.0, launch=30.0)
+    limits = Limits(FOR_EVER, FOR_EVER, FOR_EVER)
     means = Means(processes=1, budget=0.01, limits=limits, command=worker)
     report = run_on_gpu(job, FreeSubject(), means)
     assert report.partial
@@ -190,11 +229,21 @@ def test_the_end_of_the_budget_gives_a_partial_report(
 # `tilepass ab` on a machine that seems to have a GPU, with the worker above.
 COMMAND = """
 import sys
+from pathlib import Path
 from tilepass.ab import session
+from tilepass.ab.events import Sampled
 from tilepass.cli import ab
 from tilepass.cli.guard import run_guarded
 
-worker, *arguments = sys.argv[1:]
+worker, measured, *arguments = sys.argv[1:]
+note = session._note
+
+def note_and_tell(report, event, listener):
+    note(report, event, listener)
+    if isinstance(event, Sampled):
+        Path(measured).touch()
+
+session._note = note_and_tell
 session.gpu_count = lambda: 1
 ab._means = lambda _: session.Means(1, command=lambda mode: [sys.executable, worker, mode])
 sys.exit(run_guarded(ab.main, arguments))
@@ -210,18 +259,19 @@ def reference(inputs): ...
 def test_ctrl_c_keeps_what_was_measured(worker: Callable[[str], list[str]], tmp_path: Path) -> None:
     (tmp_path / "command.py").write_text(COMMAND)
     (tmp_path / "kernel.py").write_text(KERNEL)
-    flag, result, pid = (tmp_path / name for name in ("measured", "result.json", "pid"))
-    settings = ["--config=behave=interrupt", f"--config=flag={flag}", f"--config=pid={pid}"]
-    command = [sys.executable, str(tmp_path / "command.py"), worker("time")[1]]
+    measured, result = tmp_path / "measured", tmp_path / "result.json"
+    command = [sys.executable, str(tmp_path / "command.py"), worker("time")[1], str(measured)]
     command += [f"{tmp_path / 'kernel.py'}:matmul", "--shape", "64x64x64", "--shape", "32x32x32"]
-    command += [*settings, "--raw", "--json", str(result)]
+    command += ["--config=behave=stall", "--raw", "--json", str(result)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    wait_for(flag)
-    time.sleep(0.3)
+    while not measured.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    child = hanging_process(tmp_path)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "PARTIAL: ended by Ctrl-C" in out
@@ -232,14 +282,7 @@ def test_ctrl_c_keeps_what_was_measured(worker: Callable[[str], list[str]], tmp_
     assert len(data["points"][0]["times_us"]) > 0
     assert data["points"][1]["rounds_measured"] == 0
     with pytest.raises(ProcessLookupError):  # the worker, which sleeps on, was ended
-        os.kill(int(pid.read_text()), 0)
-
-
-def wait_for(path: Path, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"{path.name} did not appear"
-        time.sleep(0.02)
+        os.kill(child, 0)
 
 
 def test_jobs_and_events_survive_the_trip() -> None:

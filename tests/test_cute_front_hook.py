@@ -231,7 +231,7 @@ def test_a_forked_child_can_compile_while_a_thread_of_its_parent_does() -> None:
     compiling.wait(60)
     child = os.fork()
     if child == 0:
-        os._exit(0 if lock.acquire(timeout=5) else 1)
+        os._exit(0 if lock.acquire(timeout=60) else 1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     done.set()
     thread.join()

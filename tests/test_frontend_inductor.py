@@ -82,7 +82,7 @@ if __name__ == "__main__":
     pool = AsyncCompile.process_pool()
     load = functools.partial(_load_triton_kernel_from_source, "triton_add", SOURCE)
     environment = {"TRITON_CACHE_DIR": os.environ["TRITON_CACHE_DIR"]}
-    pool.submit(_worker_compile_triton, load, environment, {}).result(timeout=120)
+    pool.submit(_worker_compile_triton, load, environment, {}).result(timeout=3600)
 '''
 
 
@@ -190,7 +190,7 @@ def test_workers_compile_with_the_pipeline(rewrite: Path, tmp_path: Path) -> Non
     }
     environment = program_environment(base, "rewrite-add", [str(rewrite)], "passed")
     command = [sys.executable, str(program)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     compiled = [path.read_text() for path in cache.rglob("*.ttir")]
     assert compiled, result.stderr

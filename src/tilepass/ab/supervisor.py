@@ -36,13 +36,22 @@ Command = Sequence[str]
 _POLL_SECONDS = 0.2
 
 
+def _wall_clock(process: int) -> float:
+    del process
+    return time.monotonic()
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of silence after which a child counts as hung, by what it is doing."""
+    """Seconds of silence after which a child counts as hung, by what it is doing.
+
+    `now` is the clock by which the child of a process id is judged.
+    """
 
     start: float = 120.0
     compile: float = 180.0
     launch: float = 60.0
+    now: Callable[[int], float] = _wall_clock
 
     def after(self, event: Event) -> float:
         """How long to wait for the event that follows this one."""
@@ -189,19 +198,19 @@ class _Child:
 
     def events(self, limits: Limits, stop: threading.Event) -> Generator[Event]:
         """Events until the child ends or falls silent, or `stop` is set."""
-        limit, heard = limits.start, time.monotonic()
+        limit, heard = limits.start, limits.now(self._process.pid)
         while not stop.is_set():
             try:
                 line = self._lines.get(timeout=min(limit, _POLL_SECONDS))
             except queue.Empty:
-                if time.monotonic() - heard < limit:
+                if limits.now(self._process.pid) - heard < limit:
                     continue
                 self._hung = limit
                 return
             if line is None:
                 return
             event = decode(line)
-            limit, heard = limits.after(event), time.monotonic()
+            limit, heard = limits.after(event), limits.now(self._process.pid)
             yield event
 
     def epitaph(self) -> str:

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from tilepass.core.errors import OptionError, TilepassError
-from tilepass.sim.equivalence import NotEquivalentError, assert_equivalent, cases, execute
-from tilepass.sim.faults import OutOfBounds
+from tilepass.sim.equivalence import (
+    NotEquivalentError,
+    assert_equivalent,
+    cases,
+    compare,
+    execute,
+    reservations,
+)
+from tilepass.sim.faults import OutOfBounds, UndefinedBehaviour
 from tilepass.sim.inputs import Shapes, parse_shapes
 from tilepass.testing import program_of
 
@@ -54,7 +61,7 @@ def test_equal_kernels_pass() -> None:
 def test_a_difference_is_named_with_its_inputs() -> None:
     message = (
         r"y_ptr\[100\] is .* in the first kernel and .* in the second; 1 of 126736 elements differ"
-        r"\nnote: with shapes 100, seed 0, grid 2,1,1"
+        r"\nnote: with shapes 100, seed 0, grid 3,1,1"
     )
     with pytest.raises(NotEquivalentError, match=message):
         equivalent(ADD, SHIFTED, shapes=["100"])
@@ -62,7 +69,7 @@ def test_a_difference_is_named_with_its_inputs() -> None:
 
 def test_sizes_decide_what_is_found() -> None:
     """With full tiles the wrong mask does not show."""
-    equivalent(ADD, SHIFTED, shapes=["64,n=128"])
+    equivalent(ADD, SHIFTED, shapes=["64,n=192"])
 
 
 def test_the_kernel_that_faults_is_named() -> None:
@@ -113,7 +120,55 @@ def test_a_kernel_from_a_file(tmp_path: Path) -> None:
 def test_inputs_depend_on_the_seed_alone() -> None:
     program = program_of(ADD)
     one, again, other = (
-        execute(program, list(cases(program, ["64"], seed + 1, None))[seed]) for seed in (0, 0, 1)
+        execute(program, list(cases(program, ["64"], seed + 1, None))[seed]).arguments
+        for seed in (0, 0, 1)
     )
     assert np.array_equal(np.asarray(one["x_ptr"]), np.asarray(again["x_ptr"]))
     assert not np.array_equal(np.asarray(one["x_ptr"]), np.asarray(other["x_ptr"]))
+
+
+QUOTIENT = ADD.replace("f32", "i32").replace(
+    "%two = arith.addf %x, %x", "%y0 = tt.splat %y_ptr : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>\n"
+    "  %y1 = tt.addptr %y0, %at : tensor<64x!tt.ptr<i32>>, tensor<64xi32>\n"
+    "  %y = tt.load %y1, %mask : tensor<64x!tt.ptr<i32>>\n  %two = arith.divsi %x, %y"
+)  # fmt: skip
+GUARDED = QUOTIENT.replace("%two = arith.divsi %x, %y", "%c0 = arith.constant dense<0> : "
+    "tensor<64xi32>\n  %c1 = arith.constant dense<1> : tensor<64xi32>\n"
+    "  %z = arith.cmpi eq, %y, %c0 : tensor<64xi32>\n"
+    "  %d = arith.select %z, %c1, %y : tensor<64xi1>, tensor<64xi32>\n  %two = arith.divsi %x, %d"
+)  # fmt: skip
+
+
+def test_where_the_first_is_poison_the_second_may_be_anything() -> None:
+    """Quotients by zero, which the second kernel defines; others have to be the same."""
+    equivalent(QUOTIENT, GUARDED)
+    with pytest.raises(NotEquivalentError, match=r"second; [1-9]"):
+        equivalent(QUOTIENT, GUARDED.replace("divsi", "divui"))
+
+
+def test_poison_where_the_first_has_none_is_a_difference() -> None:
+    with pytest.raises(NotEquivalentError, match=r"poison \(division by zero\) in the second"):
+        equivalent(GUARDED.replace("divsi", "divui"), QUOTIENT.replace("divsi", "divui"))
+
+
+def test_poison_alone_is_a_fault() -> None:
+    program = program_of(QUOTIENT)
+    with pytest.raises(UndefinedBehaviour, match="a stored value is poison"):
+        execute(program, next(iter(cases(program, ["64"], 1, None))))
+
+
+ASSERTED = ADD.replace(
+    "%two =", "%finite = arith.cmpf oeq, %x, %x : tensor<64xf32>\n"
+    '  tt.assert %finite, "no NaN" : tensor<64xi1>\n  %two ='
+).replace("tt.load %x_at, %mask", "tt.load %x_at, %mask, %zero").replace(
+    "%x =", "%zero = arith.constant dense<0.0> : tensor<64xf32>\n  %x ="
+)  # fmt: skip
+
+
+def test_what_the_first_kernel_rules_out_is_left_out_and_said() -> None:
+    program = program_of(ASSERTED)
+    runs = [compare(program, program, case) for case in cases(program, ["64"], 3, None)]
+    said = reservations(runs, program, program)
+    assert said[0].startswith("special values in part only")
+    assert said[0].endswith("tt.assert: assertion failed: no NaN")
+    assert said[1] == "not compared: assertions that hold"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilepass.core.errors import OptionError
+from tilepass.core.errors import OptionError, TilepassError
 
 if TYPE_CHECKING:
     from tilepass.ir.engine import Module
@@ -66,17 +66,31 @@ def main(arguments: Sequence[str]) -> int:
         return UNSUPPORTED
     shapes = options.shapes or equivalence.DEFAULT_SHAPES
     cases = list(equivalence.cases(checked, shapes, options.seeds, grid))
-    for case in cases:
-        if against is None:
-            equivalence.execute(checked, case, options.step_limit)
-        else:
-            equivalence.compare(checked, against, case, options.tolerance, options.step_limit)
+    runs = [
+        equivalence.execute(checked, case, options.step_limit)
+        if against is None
+        else equivalence.compare(checked, against, case, options.tolerance, options.step_limit)
+        for case in cases
+    ]
     found = "nothing undefined" if against is None else f"the same as {options.against}"
     sizes = "; ".join(dict.fromkeys(str(case.shapes) for case in cases))
     print(f"{options.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
     if said:
         print(f"{options.file}: {checked.name}: protocol: {said}")
+    if against is not None:
+        for line in equivalence.reservations(runs, checked, against):
+            print(f"{options.file}: {checked.name}: {line}")
+        return 0
+    if races := [race for each in runs for race in each.outcome.races]:
+        _report_race(races[0], options.grid)
     return 0
+
+
+def _report_race(race: str, grid: str | None) -> None:
+    """A grid that was not given may hold more programs than the sizes have work for."""
+    if grid is not None:
+        raise TilepassError(f"a race between programs of grid {grid}: {race}")
+    print(f"warning: on the default grid, which --grid replaces, {race}", file=sys.stderr)
 
 
 def _grid(text: str) -> tuple[int, ...]:
@@ -122,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
                         "and 100); may be given several times")  # fmt: skip
     parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="random inputs "
                         "for each shape (default 3)")  # fmt: skip
-    parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: 2 in each "
+    parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: 3 in each "
                         "dimension that the kernel asks about)")  # fmt: skip
     parser.add_argument(
         "--kernel", metavar="NAME", help="function to run, where several are public"

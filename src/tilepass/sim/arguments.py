@@ -52,6 +52,14 @@ class Bound:
             if array.flags.writeable:
                 GlobalMemory.copy_back(buffer, array)
 
+    def poison(self) -> dict[int, NDArray[np.bool_]]:
+        """Which elements hold poison, by the `id` of the arrays that hold any."""
+        found = {
+            key: GlobalMemory.poisoned(buffer, array)
+            for key, (buffer, array) in self.arrays.items()
+        }
+        return {key: mask for key, mask in found.items() if mask is not None and mask.any()}
+
 
 def bind(
     parameters: Sequence[Parameter],

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,7 @@ from tilepass.ir.engine import ir
 from tilepass.sim.elements import ValueType, value_type
 from tilepass.sim.faults import UnsupportedOperationsError, raise_blaming
 from tilepass.sim.region import Block, Body, Exit
+from tilepass.sim.roles import Role, roles_of
 from tilepass.sim.site import Site
 from tilepass.sim.state import Frame
 from tilepass.sim.table import OPERATIONS, CannotSimulate, Step, Suspending
@@ -84,6 +86,12 @@ class Program:
         self.parameters = _parameters(self._operations[name])
         if self.unsupported:
             raise UnsupportedOperationsError(self.unsupported)
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """What becomes of each parameter."""
+        found = roles_of(self.module, self._operations[self.name])
+        return {each.name: role for each, role in zip(self.parameters, found, strict=True)}
 
     def function(self, name: str, lifted: bool = False) -> Function:
         """A function of the module, compiled when it is asked for first; one that a combiner calls

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilepass.sim.effects import Effects
 from tilepass.sim.elements import Element
 from tilepass.sim.memory import GlobalMemory
-from tilepass.sim.poison import require_defined
+from tilepass.sim.poison import mask_of, require_defined
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,12 @@ class Descriptor:
         inside, addresses = self._addresses(coordinates, values.shape)
         wanted = np.zeros(values.shape, np.bool_)
         wanted[inside] = True
-        plain = require_defined(values, "a stored value", wanted)
+        plain, poison = memory.storable(values, wanted)
         chosen = np.ravel(np.broadcast_to(plain, values.shape)[inside])
         effects.store(memory, np.ravel(addresses), chosen, self.element)
+        if poison is not None:
+            wrong = np.ravel(mask_of(values)[inside])
+            memory.mark_poison(np.ravel(addresses), wrong, self.element, poison.cause)
 
     def update(
         self,
@@ -80,10 +83,11 @@ class Descriptor:
         """Combine a block with what the array holds, element by element."""
         inside, addresses = self._addresses(coordinates, values.shape)
         flat = np.ravel(addresses)
-        old = effects.load(memory, flat, self.element)
         new = np.ravel(require_defined(values, "a stored value")[inside])
-        combined = np.asarray(combine(old, new)).astype(self.element.dtype)
-        effects.store(memory, flat, combined, self.element)
+        with memory.atomic():
+            old = effects.load(memory, flat, self.element)
+            combined = np.asarray(combine(old, new)).astype(self.element.dtype)
+            effects.store(memory, flat, combined, self.element)
 
     def load_rows(
         self,

@@ -8,7 +8,7 @@ Kernels are modules of the engine; `tilepass.testing.program_of` reads them from
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
 from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
-from tilepass.sim.faults import Fault
-from tilepass.sim.inputs import Shapes, make_arguments, parse_shapes
+from tilepass.sim.faults import Fault, StepLimit
+from tilepass.sim.inputs import MODERATE, Kind, Shapes, Values, make_arguments, parse_shapes
 from tilepass.sim.parameter_groups import grouped
-from tilepass.sim.values import STEP_LIMIT, run
+from tilepass.sim.values import STEP_LIMIT, Outcome, run
 
 Kernel = engine.Module | Program
 """A module, or one that is compiled for the simulator."""
@@ -42,9 +42,35 @@ class Case:
     seed: int
     grid: tuple[int, ...]
 
+    @property
+    def kind(self) -> Kind:
+        """Which values two kernels are compared on: of three seeds each kind has one."""
+        return _KINDS[self.seed % len(_KINDS)]
+
     def __str__(self) -> str:
         grid = ",".join(map(str, self.grid))
         return f"shapes {self.shapes}, seed {self.seed}, grid {grid}"
+
+
+_KINDS: tuple[Kind, ...] = ("moderate", "special", "wide")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a kernel left of a case.
+
+    `values` are those of the arguments; `lacking` is why not all are of the kind of the case.
+    """
+
+    case: Case
+    arguments: Mapping[str, Argument]
+    values: Values
+    outcome: Outcome
+    lacking: Fault | None = None
+
+    def poison(self, name: str) -> NDArray[np.bool_] | None:
+        """Which elements of an array hold poison, None for none."""
+        return self.outcome.poison.get(id(_array(self.arguments[name])))
 
 
 def assert_equivalent(
@@ -88,25 +114,65 @@ def cases(
 
 
 def default_grid(program: Program) -> tuple[int, ...]:
-    """Two programs in each dimension that the kernel asks about."""
+    """Three programs in each dimension that the kernel asks about."""
     axes = {
         int(axis.value)
         for operation in engine.operations(program.module)
         if operation.name == "tt.get_program_id"
         and isinstance(axis := operation.attributes["axis"], engine.ir.IntegerAttr)
     }
-    return tuple(2 if axis in axes else 1 for axis in range(3))
+    return tuple(3 if axis in axes else 1 for axis in range(3))
 
 
-def execute(program: Program, case: Case, step_limit: int = STEP_LIMIT) -> dict[str, Argument]:
-    """Run on random arguments and return them, arrays as the kernel leaves them."""
+def execute(
+    program: Program, case: Case, step_limit: int = STEP_LIMIT, *, keeps_poison: bool = False
+) -> Execution:
+    """Run on random arguments; raises Fault for whatever is undefined."""
     arguments = make_arguments(program.parameters, case.shapes, case.seed)
     try:
-        run(program, arguments, case.grid, step_limit=step_limit)
+        outcome = _run(program, arguments, case, step_limit, keeps_poison)
     except Fault as fault:
         fault.note(f"with {case}")
         raise
-    return arguments
+    return Execution(case, arguments, MODERATE, outcome)
+
+
+def reference(program: Program, case: Case, step_limit: int = STEP_LIMIT) -> Execution:
+    """Run the first of two kernels that are to be compared.
+
+    A value that is poison it may store: the second may store anything there. Where it does anything
+    else that is undefined on values at the edges, which its author rules out, the floats or the
+    integers of its arguments are moderate, at last all.
+    """
+    if case.kind == "moderate":
+        return execute(program, case, step_limit, keeps_poison=True)
+    first: Fault | None = None
+    for moderate in ((), ("integer",), ("float",)):
+        values = Values(case.kind, program.roles, moderate)
+        arguments = make_arguments(program.parameters, case.shapes, case.seed, values)
+        try:
+            outcome = _run(program, arguments, case, step_limit)
+        except Fault as fault:
+            first = first or fault
+            if isinstance(fault, StepLimit):
+                break
+            continue
+        return Execution(case, arguments, values, outcome, first)
+    return replace(execute(program, case, step_limit, keeps_poison=True), lacking=first)
+
+
+def _run(
+    program: Program,
+    arguments: Mapping[str, Argument],
+    case: Case,
+    step_limit: int,
+    keeps_poison: bool = True,
+) -> Outcome:
+    # Races hardly depend on values: one seed in three is watched.
+    watch = case.kind == "moderate"
+    return run(
+        program, arguments, case.grid, step_limit=step_limit, keeps_poison=keeps_poison, watch=watch
+    )
 
 
 def compare(
@@ -115,50 +181,68 @@ def compare(
     case: Case,
     tolerance: float = 0.0,
     step_limit: int = STEP_LIMIT,
-) -> None:
-    """Run both on one case. Raises as `assert_equivalent`."""
-    compare_with(execute(before, case, step_limit), before, after, case, tolerance, step_limit)
+) -> Execution:
+    """Run both on one case; returns what the first left. Raises as `assert_equivalent`.
+
+    With a tolerance all values are moderate: of others another order of a sum may be infinite.
+    """
+    left = (execute if tolerance else reference)(before, case, step_limit)
+    compare_with(left, before, after, tolerance, step_limit)
+    return left
 
 
 def compare_with(
-    left: Mapping[str, Argument],
+    left: Execution,
     before: Program,
     after: Program,
-    case: Case,
     tolerance: float = 0.0,
     step_limit: int = STEP_LIMIT,
 ) -> None:
-    """Run `after` alone: `left` is what `execute(before, case)` returned. Raises as `compare`."""
+    """Run `after` alone: `left` is what `reference(before, case)` returned. Raises as `compare`."""
+    case, said = left.case, f", {left.values} values" if left.values != MODERATE else ""
     names = [group.name for group in grouped(before.parameters)]
     others = [group.name for group in grouped(after.parameters)]
     if len(names) != len(others):
         raise NotEquivalentError(f"the kernels take {len(names)} and {len(others)} parameters")
-    arguments = make_arguments(before.parameters, case.shapes, case.seed)
+    arguments = make_arguments(before.parameters, case.shapes, case.seed, left.values)
     renamed = {other: arguments[name] for name, other in zip(names, others, strict=True)}
     try:
-        run(after, renamed, case.grid, step_limit=step_limit)
+        outcome = _run(after, renamed, case, step_limit)
     except Fault as fault:
-        fault.note(f"in the second kernel, with {case}; the first runs through")
+        fault.note(f"in the second kernel, with {case}{said}; the first runs through")
         raise
-    if difference := first_difference(left, arguments, tolerance):
-        raise NotEquivalentError(f"{difference}\nnote: with {case}")
+    right = Execution(case, arguments, left.values, outcome)
+    if difference := first_difference(left, right, tolerance):
+        raise NotEquivalentError(f"{difference}\nnote: with {case}{said}")
 
 
-def first_difference(
-    left: Mapping[str, Argument], right: Mapping[str, Argument], tolerance: float
-) -> str | None:
-    """What distinguishes two sets of arguments of the same kernel, None if nothing does."""
-    for name, one in left.items():
-        first, second = _array(one), _array(right[name])
+def first_difference(left: Execution, right: Execution, tolerance: float) -> str | None:
+    """What distinguishes two executions of the same case, None if nothing does.
+
+    Where the first leaves poison the second may leave anything. A race counts if the first kernel
+    has none.
+    """
+    for name in left.arguments:
+        first, second = _array(left.arguments[name]), _array(right.arguments[name])
         if first is None or second is None:
             continue
         wrong = _different(first, second, tolerance)
+        undefined, other = left.poison(name), right.poison(name)
+        if other is not None:
+            wrong |= other
+        if undefined is not None:
+            wrong &= ~undefined
         if wrong.any():
             at = tuple(int(index[0]) for index in np.nonzero(wrong))
+            found = (
+                f"poison ({right.outcome.cause})" if other is not None and other[at] else second[at]
+            )
             return (
-                f"{name}{list(at)} is {first[at]} in the first kernel and {second[at]} in the "
+                f"{name}{list(at)} is {first[at]} in the first kernel and {found} in the "
                 f"second; {int(wrong.sum())} of {wrong.size} elements differ"
             )
+    if right.outcome.races and not left.outcome.races:
+        return f"a race in the second kernel alone: {right.outcome.races[0]}"
     return None
 
 
@@ -182,3 +266,50 @@ def _different(first: NDArray[Any], second: NDArray[Any], tolerance: float) -> N
         bound = tolerance * (float(finite.max()) if finite.size else 0.0)
         wrong &= ~(np.abs(one - other) <= bound)
     return wrong
+
+
+_UNCOMPARED = (
+    ("tt.print", "what is printed"),
+    ("tt.assert", "assertions that hold"),
+    ("tt.atomic_rmw", "the memory order of atomic operations"),
+    ("tt.atomic_cas", "the memory order of atomic operations"),
+)
+# Attributes of loads and stores, and their values that ask for nothing.
+_HINTS = (
+    ("isVolatile", ("false",), "that a load is volatile"),
+    ("cache", ("1 : i32",), "cache modifiers"),
+    ("evict", ("1 : i32",), "eviction policies"),
+)
+
+
+def not_compared(*programs: Program) -> list[str]:
+    """What these kernels do besides leaving values in arrays, in words."""
+    found: dict[str, None] = {}
+    for program in programs:
+        for operation in engine.operations(program.module):
+            for name, said in _UNCOMPARED:
+                if operation.name == name:
+                    found[said] = None
+            for attribute, plain, said in _HINTS:
+                given = operation.attributes.get(attribute)
+                if given is not None and str(given) not in plain:
+                    found[said] = None
+    return list(found)
+
+
+def reservations(runs: Sequence[Execution], before: Program, after: Program) -> list[str]:
+    """What a comparison without a difference leaves open, in lines."""
+    lines: list[str] = []
+    for kind in ("special", "wide"):
+        lacking = [run.lacking for run in runs if run.case.kind == kind and run.lacking]
+        if lacking:
+            first = lacking[0]
+            where = f"{first.operation}: " if first.operation else ""
+            lines.append(f"{kind} values in part only, the first kernel is undefined on them: "
+                         f"{where}{first.message}")  # fmt: skip
+    races = [race for run in runs for race in run.outcome.races]
+    if races:
+        lines.append(f"a race in the first kernel: {races[0]}")
+    if uncompared := not_compared(before, after):
+        lines.append(f"not compared: {', '.join(uncompared)}")
+    return lines

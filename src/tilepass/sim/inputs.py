@@ -1,4 +1,4 @@
-"""Random arguments for a kernel that is known by its IR alone."""
+"""Arguments for a kernel that is known by its IR alone: random ones, moderate or at the edges."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilepass.core.errors import OptionError, nearest
+from tilepass.sim import special_values
 from tilepass.sim.arguments import Argument, HostDescriptor
 from tilepass.sim.compiler import Parameter
 from tilepass.sim.elements import Element
 from tilepass.sim.parameter_groups import Group, grouped
+from tilepass.sim.roles import Role
 
 Size = int | float | tuple[int, ...]
 
@@ -78,8 +80,35 @@ def _value(shape: str | None, whole: str | None, real: str) -> Size:
     return int(whole) if whole else float(real)
 
 
+Kind = Literal["moderate", "wide", "special"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Which values arguments have: moderate ones, of all magnitudes, or those at the edges.
+
+    `roles` are those of the parameters: what decides where memory is accessed stays an index, and
+    what is summed holds few infinities and NaN, which would be all that is left of a sum. Elements
+    of the kinds named in `moderate` (float, integer) are moderate all the same.
+    """
+
+    kind: Kind = "moderate"
+    roles: Mapping[str, Role] = field(default_factory=dict[str, Role])
+    moderate: tuple[str, ...] = ()
+
+    def are_moderate(self, element: Element, role: Role) -> bool:
+        """Whether they are for a parameter with this role and these elements."""
+        return self.kind == "moderate" or element.kind in self.moderate or Role.PLACE in role
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+MODERATE = Values()
+
+
 def make_arguments(
-    parameters: Sequence[Parameter], shapes: Shapes, seed: int
+    parameters: Sequence[Parameter], shapes: Shapes, seed: int, values: Values = MODERATE
 ) -> dict[str, Argument]:
     """An argument for each parameter; the same seed gives the same values.
 
@@ -91,10 +120,10 @@ def make_arguments(
         if name not in names:
             raise OptionError(f"the kernel has no parameter '{name}'{nearest(name, names)} "
                               f"(parameters: {', '.join(names)})")  # fmt: skip
-    return {group.name: _argument(group, shapes, seed) for group in groups}
+    return {group.name: _argument(group, shapes, seed, values) for group in groups}
 
 
-def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
+def _argument(group: Group, shapes: Shapes, seed: int, values: Values) -> Argument:
     parameter, type_ = group.parameter, group.parameter.type
     given = shapes.named.get(parameter.name)
     # Each parameter has a generator of its own: others may be added or removed by a pass.
@@ -102,7 +131,7 @@ def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
     if group.rank is not None:
         shape = given if isinstance(given, tuple) else (shapes.size,) * group.rank
         _require_moderate(parameter, shape)
-        return HostDescriptor(random_array(shape, group.element, shapes.size, generator))
+        return HostDescriptor(_array(shape, group, shapes.size, generator, values))
     if type_.element is None:
         raise OptionError(f"parameter {parameter.name}: no argument can be made for type {type_}")
     if type_.of.kind == "pointer":
@@ -111,8 +140,21 @@ def _argument(group: Group, shapes: Shapes, seed: int) -> Argument:
             raise OptionError(f"parameter {parameter.name} is an array, not a number: {given}")
         extents = shape if isinstance(shape, tuple) else (shape,)
         _require_moderate(parameter, extents)
-        return random_array(extents, group.element, shapes.size, generator)
-    return _number(parameter, given, shapes.size, generator)
+        return _array(extents, group, shapes.size, generator, values)
+    return _number(parameter, given, shapes.size, generator, values)
+
+
+def _array(
+    shape: tuple[int, ...], group: Group, size: int, generator: np.random.Generator, values: Values
+) -> NDArray[Any]:
+    role, element = values.roles.get(group.name, Role.NONE), group.element
+    moderate = random_array(shape, element, size, generator)
+    if element.bits == 1 or values.are_moderate(element, role):
+        return moderate
+    summed = Role.SUMMED in role
+    if values.kind == "wide":
+        return special_values.wide(moderate, element, summed, generator)
+    return special_values.special(moderate, element, summed, size, generator)
 
 
 def _require_moderate(parameter: Parameter, shape: tuple[int, ...]) -> None:
@@ -123,20 +165,34 @@ def _require_moderate(parameter: Parameter, shape: tuple[int, ...]) -> None:
 
 
 def _number(
-    parameter: Parameter, given: Size | None, size: int, generator: np.random.Generator
+    parameter: Parameter,
+    given: Size | None,
+    size: int,
+    generator: np.random.Generator,
+    values: Values,
 ) -> Argument:
     element = parameter.type.of
     if isinstance(given, tuple):
         raise OptionError(f"parameter {parameter.name} is a number, not an array")
     if element.kind == "float":
-        return float(generator.uniform(-1, 1)) if given is None else float(given)
+        return _real(parameter, generator, values) if given is None else float(given)
     if isinstance(given, float):
         raise OptionError(f"parameter {parameter.name} is an integer of type {element}")
     if element.bits == 1:
         return bool(generator.integers(2)) if given is None else bool(given)
     if given is not None:
         return given
+    if not values.are_moderate(element, values.roles.get(parameter.name, Role.PLACE)):
+        chosen = special_values.integer(element, values.kind == "wide", generator)
+        return chosen // parameter.divisibility * parameter.divisibility
     return -(-size // parameter.divisibility) * parameter.divisibility
+
+
+def _real(parameter: Parameter, generator: np.random.Generator, values: Values) -> float:
+    element = parameter.type.of
+    if values.are_moderate(element, values.roles.get(parameter.name, Role.NONE)):
+        return float(generator.uniform(-1, 1))
+    return special_values.real(element, values.kind == "wide", generator)
 
 
 def random_array(

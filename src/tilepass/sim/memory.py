@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilepass.sim.elements import Element
-from tilepass.sim.faults import MemoryMisuse, OutOfBounds, UninitializedRead
+from tilepass.sim.faults import (
+    Fault,
+    MemoryMisuse,
+    OutOfBounds,
+    UndefinedBehaviour,
+    UninitializedRead,
+)
+from tilepass.sim.poison import PartialPoison, Poison, require_defined, values_of
+from tilepass.sim.races import Watch
 
 # Buffer n lies in the middle of the n-th of these spans of addresses: an offset that an i32 can
 # hold, times the largest element, does not reach another buffer.
 _SPAN_BITS = 42
 _HALF = 1 << (_SPAN_BITS - 1)
 
-Address = Any
-"""An address, or an array of them."""
+POISONED, WRITTEN = 1, 255
+"""The states of a byte in a buffer's `defined`; 0 is that of one that nobody wrote."""
 
 
 class Buffer:
-    """Bytes with an address and a name; `defined` holds 255 for every byte that was written."""
+    """Bytes with an address and a name, and their states in `defined`, None where all are written.
 
-    def __init__(self, name: str, base: int, size: int) -> None:
+    `unit` is the size of the elements of the array that it holds.
+    """
+
+    def __init__(self, name: str, base: int, size: int, unit: int = 1) -> None:
         self.name = name
         self.base = base
+        self.unit = unit
+        self.cause = ""
+        """Why there is poison in it."""
         self.bytes: NDArray[np.uint8] = np.zeros(size, np.uint8)
         self.defined: NDArray[np.uint8] | None = np.zeros(size, np.uint8)
         self._typed: dict[Any, NDArray[Any]] = {}
@@ -49,15 +65,21 @@ class Buffer:
 
 
 class GlobalMemory:
-    """The buffers of a launch."""
+    """The buffers of a launch.
 
-    def __init__(self) -> None:
+    With `keeps_poison` a value that is poison may be stored: what it leaves is marked, and may not
+    be read. `watch` is told of every access.
+    """
+
+    def __init__(self, *, keeps_poison: bool = False, watch: Watch | None = None) -> None:
         self.buffers: list[Buffer] = []
+        self.keeps_poison = keeps_poison
+        self.watch = watch
 
-    def allocate(self, name: str, size: int) -> Buffer:
+    def allocate(self, name: str, size: int, unit: int = 1) -> Buffer:
         """A new buffer of `size` bytes that nobody wrote."""
         index = len(self.buffers)
-        buffer = Buffer(name, ((index + 1) << _SPAN_BITS) + _HALF, size)
+        buffer = Buffer(name, ((index + 1) << _SPAN_BITS) + _HALF, size, unit)
         self.buffers.append(buffer)
         return buffer
 
@@ -66,8 +88,8 @@ class GlobalMemory:
 
         The gaps, and everything if `defined` is false, count as not written.
         """
-        buffer = self.allocate(name, _extent(array))
         dtype = array.dtype
+        buffer = self.allocate(name, _extent(array), dtype.itemsize)
         _strided(buffer.bytes, array)[...] = array
         if not defined:
             return buffer
@@ -84,6 +106,28 @@ class GlobalMemory:
         """Write a buffer's contents into the array that it was made from."""
         array[...] = _strided(buffer.bytes, array)
 
+    @staticmethod
+    def poisoned(buffer: Buffer, array: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Which elements of the array that a buffer was made from hold poison, None for none."""
+        if not buffer.cause or buffer.defined is None:
+            return None
+        states = np.ndarray(
+            (*array.shape, array.itemsize), np.uint8, buffer.defined, 0, (*array.strides, 1)
+        )
+        return np.asarray((states == POISONED).any(-1))
+
+    @contextmanager
+    def atomic(self) -> Generator[None]:
+        """What is accessed inside is accessed atomically."""
+        if self.watch is None:
+            yield
+            return
+        self.watch.atomic = True
+        try:
+            yield
+        finally:
+            self.watch.atomic = False
+
     def buffer_at(self, address: int) -> Buffer:
         """The buffer in whose span an address lies."""
         index = (address >> _SPAN_BITS) - 1
@@ -97,7 +141,7 @@ class GlobalMemory:
         if buffer.defined is not None:
             marks = buffer.typed_defined(element.size)
             if marks is not None and marks[index] != -1:
-                raise UninitializedRead(f"reads element {index} of {buffer.name}, never written")
+                raise _unreadable(buffer, index, element)
         return buffer.typed(element.dtype)[index]
 
     def store(self, address: int, value: Any, element: Element) -> None:
@@ -115,8 +159,7 @@ class GlobalMemory:
         for buffer, chosen, indices in self._split(addresses, element, "reads"):
             marks = buffer.typed_defined(element.size)
             if marks is not None and (unwritten := marks[indices] != -1).any():
-                first = int(indices[unwritten][0])
-                raise UninitializedRead(f"reads element {first} of {buffer.name}, never written")
+                raise _unreadable(buffer, int(indices[unwritten][0]), element)
             result[chosen] = buffer.typed(element.dtype)[indices]
         return result
 
@@ -128,6 +171,26 @@ class GlobalMemory:
             if marks is not None:
                 marks[indices] = -1
 
+    def storable(self, value: Any, mask: Any = True) -> tuple[Any, Poison | PartialPoison | None]:
+        """(what to write for a value, the value if poison is to be marked once it is written)."""
+        if not self.keeps_poison:
+            return require_defined(value, "a stored value", mask), None
+        if type(value) is Poison:
+            return 0, value
+        return values_of(value), value if type(value) is PartialPoison else None
+
+    def mark_poison(
+        self, addresses: NDArray[np.int64], wrong: NDArray[np.bool_], element: Element, cause: str
+    ) -> None:
+        """What was written to some of these addresses was poison."""
+        for buffer, _, indices in self._split(addresses[wrong], element, "writes"):
+            if buffer.defined is None:
+                buffer.defined = np.full(len(buffer.bytes), WRITTEN, np.uint8)
+            marks = buffer.typed_defined(element.size)
+            assert marks is not None
+            marks[indices] = int.from_bytes([POISONED] * element.size, "little")
+            buffer.cause = cause
+
     def _locate(self, address: int, element: Element, verb: str) -> tuple[Buffer, int]:
         buffer = self.buffer_at(address)
         index, rest = divmod(address - buffer.base, element.size)
@@ -136,6 +199,8 @@ class GlobalMemory:
                                f"not aligned for {element}")  # fmt: skip
         if not 0 <= index < len(buffer.typed(element.dtype)):
             raise _outside(buffer, index, element, verb)
+        if self.watch is not None:
+            self.watch.note(buffer, index, element.size, verb == "writes")
         return buffer, index
 
     def _split(
@@ -159,6 +224,8 @@ class GlobalMemory:
             if int(indices.min()) < 0 or int(indices.max()) >= count:
                 wrong = indices[(indices < 0) | (indices >= count)]
                 raise _outside(buffer, int(wrong[0]), element, verb)
+            if self.watch is not None:
+                self.watch.note(buffer, indices, element.size, verb == "writes")
             parts.append((buffer, chosen, indices))
         return parts
 
@@ -168,6 +235,15 @@ def _outside(buffer: Buffer, index: int, element: Element, verb: str) -> OutOfBo
     return OutOfBounds(
         f"{verb} element {index} of {buffer.name}, which holds {count} of type {element}"
     )
+
+
+def _unreadable(buffer: Buffer, index: int, element: Element) -> Fault:
+    assert buffer.defined is not None
+    states = buffer.defined[index * element.size : (index + 1) * element.size]
+    what = f"reads element {index} of {buffer.name}"
+    if (states == POISONED).any():
+        return UndefinedBehaviour(f"{what}, which was stored as poison ({buffer.cause})")
+    return UninitializedRead(f"{what}, never written")
 
 
 def _extent(array: NDArray[Any]) -> int:

@@ -54,7 +54,18 @@ def load(site: Site) -> Step:
         chosen = None if mask is None else frame[mask]
         frame[result] = gather(frame, frame[pointers], chosen, filler, element)
 
-    return scalar if shape is None else tensor
+    step = scalar if shape is None else tensor
+    return _atomically(step) if site.flag("isVolatile") else step
+
+
+def _atomically(step: Step) -> Step:
+    """Programs may wait for each other by volatile loads."""
+
+    def inside(frame: Frame) -> None:
+        with frame[0].memory.atomic():
+            step(frame)
+
+    return inside
 
 
 @operation("tt.store")
@@ -69,8 +80,11 @@ def store(site: Site) -> Step:
         state = frame[0]
         if mask is not None and not frame[mask]:
             return
-        value = require_defined(frame[stored], "a stored value")
-        state.effects.store(state.memory, frame[pointers].__index__(), value, element)
+        value, poison = state.memory.storable(frame[stored])
+        address = frame[pointers].__index__()
+        state.effects.store(state.memory, address, value, element)
+        if poison is not None:
+            state.memory.mark_poison(np.array([address]), np.array([True]), element, poison.cause)
 
     def tensor(frame: Frame) -> None:
         chosen = None if mask is None else frame[mask]
@@ -119,9 +133,10 @@ def atomic(site: Site) -> Step:
 
     def update(frame: Frame, address: int, value: Any) -> Any:
         state = frame[0]
-        old = state.effects.load(state.memory, address, element)
-        plain = old.item() if element.kind != "float" else old
-        state.effects.store(state.memory, address, combine(plain, value, element), element)
+        with state.memory.atomic():
+            old = state.effects.load(state.memory, address, element)
+            plain = old.item() if element.kind != "float" else old
+            state.effects.store(state.memory, address, combine(plain, value, element), element)
         return plain
 
     def scalar(frame: Frame) -> None:
@@ -153,9 +168,10 @@ def compare_and_swap(site: Site) -> Step:
 
     def swap(frame: Frame, address: int, old: Any, new: Any) -> Any:
         state = frame[0]
-        found = state.effects.load(state.memory, address, element)
-        if found == old:
-            state.effects.store(state.memory, address, new, element)
+        with state.memory.atomic():
+            found = state.effects.load(state.memory, address, element)
+            if found == old:
+                state.effects.store(state.memory, address, new, element)
         return found if element.kind == "float" else found.item()
 
     def scalar(frame: Frame) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilepass.sim.elements import Element
-from tilepass.sim.poison import PartialPoison, first_poison, require_defined
+from tilepass.sim.poison import PartialPoison, Poison, first_poison, require_defined
 from tilepass.sim.state import Frame
 
 UNMASKED = "an element that a load leaves undefined: masked off, and no value is given for it"
@@ -38,8 +38,16 @@ def scatter(frame: Frame, pointers: Any, stored: Any, mask: Any, element: Elemen
     state = frame[0]
     mask = True if mask is None else require_defined(mask, "the mask of a store")
     addresses = require_defined(pointers, "the address of a store", mask)
-    values = np.broadcast_to(require_defined(stored, "a stored value", mask), addresses.shape)
+    plain, poison = state.memory.storable(stored, mask)
+    values = np.broadcast_to(plain, addresses.shape)
     chosen = slice(None) if mask is True else np.ravel(mask)
     if mask is True or mask.any():
         flat, wanted = np.ravel(addresses)[chosen], np.ravel(values)[chosen]
         state.effects.store(state.memory, flat, wanted, element)
+        if poison is not None:
+            wrong = np.broadcast_to(_which(poison), addresses.shape)
+            state.memory.mark_poison(flat, np.ravel(wrong)[chosen], element, poison.cause)
+
+
+def _which(poison: Poison | PartialPoison) -> Any:
+    return poison.mask if type(poison) is PartialPoison else True

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilepass.sim.arguments import Argument, bind
 from tilepass.sim.compiler import Program
@@ -19,6 +20,7 @@ from tilepass.sim.driver import Driver, run_to_completion
 from tilepass.sim.effects import Effects
 from tilepass.sim.faults import Fault
 from tilepass.sim.memory import GlobalMemory
+from tilepass.sim.races import Watch
 from tilepass.sim.state import State
 
 STEP_LIMIT = 20_000_000
@@ -27,10 +29,17 @@ STEP_LIMIT = 20_000_000
 
 @dataclass
 class Outcome:
-    """What a launch left besides the arrays: lines of `tt.print`, and the number of steps."""
+    """What a launch left besides the arrays.
+
+    `printed` holds the lines of `tt.print`; `poison` which elements of an array are poison, by the
+    array's `id`, and `cause` why; `races` where programs meet without being ordered.
+    """
 
     printed: list[str] = field(default_factory=list[str])
     steps: int = 0
+    poison: dict[int, NDArray[np.bool_]] = field(default_factory=dict[int, NDArray[np.bool_]])
+    cause: str = ""
+    races: list[str] = field(default_factory=list[str])
 
 
 def run(
@@ -41,14 +50,20 @@ def run(
     effects: Effects | None = None,
     driver: Driver = run_to_completion,
     step_limit: int = STEP_LIMIT,
+    keeps_poison: bool = False,
+    watch: bool = False,
 ) -> Outcome:
     """Execute all programs of a grid of up to three dimensions.
+
+    With `keeps_poison` a value that is poison may be stored; with `watch` races between programs
+    are looked for.
 
     Raises ArgumentError for arguments that do not fit, Fault for what the program does wrong.
     """
     width, height, depth, *_ = (*grid, 1, 1, 1)
     sizes = (width, height, depth)
-    memory = GlobalMemory()
+    watching = Watch() if watch else None
+    memory = GlobalMemory(keeps_poison=keeps_poison, watch=watching)
     bound = bind(program.parameters, arguments, memory)
     outcome = Outcome()
     budget = step_limit
@@ -70,8 +85,13 @@ def run(
                     except Fault as fault:
                         fault.note(f"in program {place} of grid {sizes}")
                         raise
+                    if watching is not None:
+                        watching.end_program(place)
                     budget = state.budget
                     outcome.printed += state.printed
     outcome.steps = step_limit - budget
     bound.copy_back()
+    outcome.poison = bound.poison()
+    outcome.cause = next((each.cause for each in memory.buffers if each.cause), "")
+    outcome.races = watching.races if watching is not None else []
     return outcome

@@ -86,13 +86,13 @@ class Validator:
             if shapes in skipped:
                 continue
             try:
-                left = equivalence.execute(before, case)
+                left = equivalence.reference(before, case)
             except TilepassError as error:
                 skipped.add(shapes)
                 _not_validated(context, error, f"with shapes {shapes}, before the pass: ")
                 continue
             try:
-                equivalence.compare_with(left, before, after, case, step_limit=_STEPS_AFTER)
+                equivalence.compare_with(left, before, after, step_limit=_STEPS_AFTER)
             except TilepassError as error:
                 raise _different(rewrite, before.name, shapes, error) from error
             executed += 1

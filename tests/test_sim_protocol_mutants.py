@@ -14,7 +14,7 @@ from tilepass.sim.protocol.recorder import record
 from tilepass.sim.protocol.schedule import run_random
 
 _AT_LEAST = {"A": 120, "A0": 80, "B": 140}
-_GROUPS = {"arrival", "barrier", "bytes", "fence", "phase", "slot", "wait"}
+_GROUPS = {"arrival", "barrier", "bytes", "fence", "phase", "place", "slot", "wait"}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

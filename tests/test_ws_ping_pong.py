@@ -81,7 +81,7 @@ def test_pieces_in_place_are_handed_back() -> None:
 
 def _missed(nest: Nest, module: Module, chosen: Sequence[Mutant]) -> list[str]:
     """The mistakes that are not reported: several tiles for each group, and tiles without steps."""
-    sizes = [nest.sizes(steps, tiles) for steps, tiles in ((4, 5), (1, 9), (0, 5))]
+    sizes = [nest.sizes(steps, tiles) for steps, tiles in ((4, 6), (1, 9), (0, 5))]
     problems = [Problem(parse_shapes(each)) for each in sizes]
     missed: list[str] = []
     for mutant in chosen:

@@ -34,6 +34,8 @@ CASES = [
         ("in-place", 2, 2),
         ("two-stores", 2, 2),
         ("pointers", 2, 1),
+        # Rows of 32 bytes, in slots of 128.
+        ("row", 4, 2),
     )
 ] + [
     (Nest("gelu", warps=4), f"{SPLIT},epilogue-subtile=1,c-buffers=2"),

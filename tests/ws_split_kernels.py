@@ -14,7 +14,7 @@ from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import Module
-from tilepass.ir.types import TensorDescType, TensorType
+from tilepass.ir.types import TensorDescType, TensorType, element_bits
 
 _BIAS = """
   %r = tt.make_range {end = [n] : i32, start = 0 : i32} : tensor<[n]xi32, #line>
@@ -51,6 +51,18 @@ _RESIDUAL = """
   %rc = ttg.convert_layout %rt : tensor<[m]x[n]xbf16, #tile> -> tensor<[m]x[n]xbf16, #mma>
   %rf = arith.extf %rc : tensor<[m]x[n]xbf16, #mma> to tensor<[m]x[n]xf32, #mma>
   %sum = arith.addf %acc, %rf : tensor<[m]x[n]xf32, #mma>"""
+
+_ROW = """
+  %rt = tt.descriptor_load %r_desc[%c0, %column] : [r] -> tensor<1x[n]x[e], #row>
+  %rf = [widen]
+  %rc = ttg.convert_layout %rf : tensor<1x[n]xf32, #row> -> tensor<1x[n]xf32, #mma>
+  %rb = tt.broadcast %rc : tensor<1x[n]xf32, #mma> -> tensor<[m]x[n]xf32, #mma>
+  %sum = arith.addf %acc, %rb : tensor<[m]x[n]xf32, #mma>"""
+_WIDEN = {
+    "f32": "arith.bitcast %rt : tensor<1x[n]xf32, #row> to tensor<1x[n]xf32, #row>",
+    "f8E4M3FN": "tt.fp_to_fp %rt : tensor<1x[n]xf8E4M3FN, #row> -> tensor<1x[n]xf32, #row>",
+}
+_EXTEND = "arith.extf %rt : tensor<1x[n]x[e], #row> to tensor<1x[n]xf32, #row>"
 
 _NONE = """
   %one = arith.constant dense<1.0> : tensor<[m]x[n]xf32, #mma>
@@ -102,6 +114,7 @@ EPILOGUES = {
     "bias": _BIAS + _STORE,
     "gelu": _GELU + _STORE,
     "residual": _RESIDUAL + _STORE,
+    "row": _ROW + _STORE,
     "in-place": _IN_PLACE,
     "two-stores": _TWO_STORES,
     "pointers": _POINTERS,
@@ -110,12 +123,14 @@ EPILOGUES = {
 
 @dataclass(frozen=True)
 class Nest:
-    """C = A B^T, tiles of m x n, steps of 64, bf16, and what happens to a tile afterwards."""
+    """C = A B^T, tiles of m x n, steps of 64, bf16, and what happens to a tile afterwards; `row` is
+    the element type of the row that the epilogue of that name adds."""
 
     epilogue: str = "none"
     m: int = 128
     n: int = 64
     warps: int = 8
+    row: str = "bf16"
 
     def text(self) -> str:
         """TTGIR as it is behind triton-loop-aware-cse, spelled for the installed Triton."""
@@ -124,13 +139,16 @@ class Nest:
             "a": _descriptor(m, 64),
             "b": _descriptor(n, 64),
             "c": _descriptor(m, n),
+            "r": _descriptor(1, n, self.row) if self.epilogue == "row" else _descriptor(m, n),
+            "widen": _WIDEN.get(self.row, _EXTEND),
+            "e": self.row,
             "m": m,
             "n": n,
             "w": warps,
         }
         text = _KERNEL.replace("[epilogue]", EPILOGUES[self.epilogue])
-        for name, value in names.items():
-            text = text.replace(f"[{name}]", str(value))
+        for name in ("widen", *names):
+            text = text.replace(f"[{name}]", str(names[name]))
         return text
 
     def module(self) -> Module:
@@ -147,17 +165,19 @@ class Nest:
             "a_desc": (rows, depth),
             "b_desc": (columns, depth),
             "c_desc": (rows, columns),
-            "r_desc": (rows, columns),
+            "r_desc": (1 if self.epilogue == "row" else rows, columns),
             "bias": (rows, columns),
         }
         shapes = [f"{name}={x}x{y}" for name, (x, y) in arrays.items()]
         return ",".join(["64", f"M={rows}", f"N={columns}", f"K={depth}", *shapes])
 
 
-def _descriptor(rows: int, columns: int) -> str:
-    width = min(128, columns * 2) if columns * 2 >= 32 else 0
-    encoding = NvmmaShared(swizzling_byte_width=width, transposed=False, element_bit_width=16)
-    block = TensorType((rows, columns), "bf16", encoding)
+def _descriptor(rows: int, columns: int, element: str = "bf16") -> str:
+    bits = element_bits(element)
+    row = columns * bits // 8
+    width = min(128, row) if row >= 32 and rows >= 8 else 0
+    encoding = NvmmaShared(swizzling_byte_width=width, transposed=False, element_bit_width=bits)
+    block = TensorType((rows, columns), element, encoding)
     return TensorDescType(block).spell(triton_version().version)
 
 
@@ -167,6 +187,7 @@ _KERNEL = """
 #tile = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [[w], 1], order = [1, 0]}>
 #tile_rows = #ttg.slice<{dim = 1, parent = #tile}>
 #tile_columns = #ttg.slice<{dim = 0, parent = #tile}>
+#row = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [1, [w]], order = [1, 0]}>
 #plane = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [1, 32], warpsPerCTA = [[w], 1], order = [1, 0]}>
 #columns = #ttg.slice<{dim = 0, parent = #plane}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [[w], 1], instrShape = [16, [n], 16]}>
@@ -174,7 +195,7 @@ _KERNEL = """
 #turned = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = [w] : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-tt.func public @matmul(%a_desc: [a] loc("a_desc"), %b_desc: [b] loc("b_desc"), %c_desc: [c] loc("c_desc"), %r_desc: [c] loc("r_desc"), %bias: !tt.ptr<bf16> loc("bias"), %M: i32 loc("M"), %N: i32 loc("N"), %K: i32 loc("K")) {
+tt.func public @matmul(%a_desc: [a] loc("a_desc"), %b_desc: [b] loc("b_desc"), %c_desc: [c] loc("c_desc"), %r_desc: [r] loc("r_desc"), %bias: !tt.ptr<bf16> loc("bias"), %M: i32 loc("M"), %N: i32 loc("N"), %K: i32 loc("K")) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %bm = arith.constant [m] : i32

@@ -27,6 +27,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.epilogue import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.footprint import (
     OVERHEAD_BYTES,
+    array_bytes,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
@@ -97,7 +98,7 @@ def shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, staging buffers, scratch."""
     if isinstance(plan, SharePlan):
         return share_bytes(nest, plan)
-    staging = plan.c_buffers * sum(store.bytes for store in nest.tma_stores)
+    staging = sum(array_bytes(store.block, plan.c_buffers) for store in nest.tma_stores)
     return rings_bytes(nest, plan) + staging + nest.scratch_bytes + OVERHEAD_BYTES
 
 

@@ -20,7 +20,13 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from tilepass.ir.engine import Operation, ir, operations, same_value
-from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
+from tilepass.ir.layouts import (
+    NvmmaShared,
+    TensorDescType,
+    TensorType,
+    element_bits,
+    parse_type,
+)
 from tilepass.ir.loops import Carried, Loop, defining_operation
 
 _Arguments = TypeVarTuple("_Arguments")
@@ -28,8 +34,6 @@ _Found = TypeVar("_Found")
 
 # Pure to the program, yet no partition may repeat them: they write a descriptor to global memory.
 DESCRIPTOR_MAKERS = ("tt.make_tensor_descriptor", "ttng.reinterpret_tensor_descriptor")
-
-_BITS = {"i1": 8, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "tf32": 32}
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,21 @@ class TmaAccess:
         return block_of(self.descriptor)
 
     @cached_property
+    def unknown_place(self) -> Refusal | None:
+        """A refusal where a buffer for the block is not known to be one that TMA can use: other
+        layouts than these may be cut at places that are not aligned."""
+        kind = parse_type(self.descriptor.type)
+        if not isinstance(kind, TensorDescType) or kind.im2col:
+            known = False
+        else:
+            known = isinstance(kind.block.encoding, NvmmaShared)
+        if known:
+            return None
+        return Refusal(self.operation, f"a descriptor of type {kind} has no block in memory")
+
+    @cached_property
     def bytes(self) -> int:
-        """What is moved, and what a buffer for it takes."""
+        """What is moved."""
         return bytes_of(self.block)
 
 
@@ -181,11 +198,6 @@ class PersistentNest:
         m, n, _ = self.tile
         return m * n // (32 * self.num_warps)
 
-    @cached_property
-    def stage_bytes(self) -> int:
-        """What the loads of one step bring."""
-        return sum(load.bytes for load in self.loads)
-
     def is_tile_load(self, operation: Operation) -> bool:
         """Whether an operation is one of `tile_loads`."""
         return any(load.operation == operation for load in self.tile_loads)
@@ -231,11 +243,6 @@ def tensor_type(value: ir.Value) -> TensorType:
     view = parse_type(value.type)
     assert isinstance(view, TensorType)
     return view
-
-
-def element_bits(element: str) -> int:
-    """Bits that an element takes in memory."""
-    return _BITS.get(element) or int("".join(filter(str.isdigit, element)))
 
 
 def bytes_of(tensor: TensorType) -> int:

@@ -38,6 +38,8 @@ def match_epilogue(nest: LoopNest) -> Epilogue | Refusal:
     for each in nest.after:
         if each.name == STORE:
             store = TmaStore(each, *_staged(each))
+            if store.unknown_place is not None:
+                return store.unknown_place
             if varying := varying_descriptor(nest.outer, each, store.descriptor):
                 return varying
             if store.block.shape != tuple(ir.RankedTensorType(store.value.type).shape):

@@ -9,13 +9,12 @@ from tilepass.analysis.nest_facts import DOTS, dots_in
 from tilepass.analysis.structure import users
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, same_value
-from tilepass.ir.layouts import MemDescType, TensorDescType, parse_type
+from tilepass.ir.layouts import MemDescType, element_bits, parse_type
 from tilepass.ir.loops import Loop, LoopNest, backward_slice, defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     DotOperand,
     Refusal,
     TileLoad,
-    element_bits,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 
@@ -185,14 +184,13 @@ def _wrong_loads(nest: LoopNest, loads: list[TileLoad]) -> Refusal | None:
 
 def wrong_load(outer: Loop, load: TileLoad) -> Refusal | None:
     """Why a producer cannot issue a load with TMA into a slot made of the descriptor's block."""
-    kind = parse_type(load.descriptor.type)
-    if not isinstance(kind, TensorDescType) or kind.im2col or kind.block.encoding is None:
-        return Refusal(load.operation, f"a descriptor of type {kind} has no block in memory")
+    if load.unknown_place is not None:
+        return load.unknown_place
     loaded = tuple(ir.RankedTensorType(load.operation.results[0].type).shape)
-    if loaded != kind.block.shape:
+    if loaded != load.block.shape:
         return Refusal(
             load.operation,
-            f"the load is of shape {loaded}, the descriptor's block of shape {kind.block.shape}",
+            f"the load is of shape {loaded}, the descriptor's block of shape {load.block.shape}",
         )
     return varying_descriptor(outer, load.operation, load.descriptor)
 

@@ -19,7 +19,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.epilogue import (
     build_tile_operations,
     consumer_needs,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES
+from tilepass.passes.triton.epilogue_warp_specialize.footprint import OVERHEAD_BYTES, array_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
 from tilepass.passes.triton.epilogue_warp_specialize.partitions import (
@@ -61,8 +61,9 @@ def whole_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
 
 def whole_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, staging buffers and scratch, the latter two for each group."""
-    own = sum(store.bytes for store in nest.tma_stores) + nest.scratch_bytes
-    return rings_bytes(nest, plan, GROUPS) + GROUPS * own + OVERHEAD_BYTES
+    staging = sum(array_bytes(store.block, GROUPS) for store in nest.tma_stores)
+    scratch = GROUPS * nest.scratch_bytes
+    return rings_bytes(nest, plan, GROUPS) + staging + scratch + OVERHEAD_BYTES
 
 
 def build_whole(nest: PersistentNest, plan: Plan, machine: Machine) -> None:

@@ -45,8 +45,8 @@ def stage_counts(options: Options) -> list[int]:
 
 def rings_bytes(nest: PersistentNest, plan: Plan, slots: int = 1) -> int:
     """The producer's rings: `slots` for each tile load."""
-    tiles = sum(ring_bytes([load.bytes], slots) for load in nest.tile_loads)
-    return ring_bytes([nest.stage_bytes], plan.stages) + tiles
+    tiles = sum(ring_bytes([load.block], slots) for load in nest.tile_loads)
+    return ring_bytes([load.block for load in nest.loads], plan.stages) + tiles
 
 
 def accumulator_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:

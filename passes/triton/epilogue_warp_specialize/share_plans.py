@@ -111,15 +111,15 @@ def _most_stages(options: Options, nest: PersistentNest, own_bytes: int, limits:
     """The most slots for the dot's operands that fit beside what the consumers have of their own,
     by `_rank` the best; the fewest where none do."""
     counts = stage_counts(options)
-    room = limits.shared_bytes - own_bytes
-    fitting = (each for each in counts if ring_bytes([nest.stage_bytes], each) <= room)
+    room, blocks = limits.shared_bytes - own_bytes, [load.block for load in nest.loads]
+    fitting = (each for each in counts if ring_bytes(blocks, each) <= room)
     return next(fitting, counts[-1])
 
 
 def share_bytes(nest: PersistentNest, plan: SharePlan) -> int:
     """Shared memory that a plan takes, in bytes."""
     own = _own_bytes(plan.parts, plan.c_buffers, plan.in_place)
-    return ring_bytes([nest.stage_bytes], plan.stages) + own
+    return ring_bytes([load.block for load in nest.loads], plan.stages) + own
 
 
 def _own_bytes(parts: Sequence[Part], buffers: int, in_place: bool) -> int:

@@ -111,7 +111,7 @@ def plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Pl
 
 def shared_bytes(nest: PersistentNest, plan: Plan) -> int:
     """Rings, that of the C tiles included, and scratch."""
-    stored = ring_bytes([store.bytes for store in nest.tma_stores], plan.c_buffers)
+    stored = ring_bytes([store.block for store in nest.tma_stores], plan.c_buffers)
     return rings_bytes(nest, plan) + stored + nest.scratch_bytes + OVERHEAD_BYTES
 
 

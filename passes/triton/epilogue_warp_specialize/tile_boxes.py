@@ -11,12 +11,11 @@ from collections.abc import Mapping
 
 from tilepass.ir.build import set_attribute
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.ir.layouts import TensorDescType, parse_type
+from tilepass.ir.layouts import TensorDescType, element_bits, parse_type
 from tilepass.ir.loops import defining_operation
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
-    element_bits,
     once,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import TileSlice

@@ -12,6 +12,7 @@ from typing import cast
 from tilepass.ir.build import Builder
 from tilepass.ir.encodings import SwizzledShared
 from tilepass.ir.engine import ir, plain
+from tilepass.ir.shared_memory import blocks_apart
 from tilepass.ir.types import MemDescType, TensorType, parse_type
 
 # Where the operand that TMA takes for im2col coordinates, and with it segment sizes, came in.
@@ -30,20 +31,29 @@ def barrier_array(count: int) -> MemDescType:
 
 
 def buffer_of(block: TensorType, slots: int | None = None) -> MemDescType:
-    """The type of a buffer for a block that TMA moves, or of an array of `slots` such buffers."""
+    """The type of a buffer for a block that TMA moves, or of an array of `slots` such buffers.
+
+    Where a block is smaller than what TMA's places are multiples of, there are blocks between the
+    slots that nobody uses: `AsyncBuilder.slot` knows.
+    """
     assert block.encoding is not None
-    shape = block.shape if slots is None else (slots, *block.shape)
+    shape = block.shape
+    if slots is not None:
+        shape = ((slots - 1) * blocks_apart(block) + 1, *shape)
     return MemDescType(shape, block.element, block.encoding, mutable=True)
 
 
 @dataclass(frozen=True)
 class _Made:
     """What builders of one block and of what is inside it make once: types and attributes by text
-    or view, types of slots by those of their arrays, constants by value and type at its start."""
+    or view, types of slots and how far apart they are by those of their arrays, constants by value
+    and type at its start."""
 
     block: ir.Block
     types: dict[object, ir.Type] = field(default_factory=dict[object, ir.Type])
-    slot_types: dict[ir.Type, ir.Type] = field(default_factory=dict[ir.Type, ir.Type])
+    slot_types: dict[ir.Type, tuple[ir.Type, int]] = field(
+        default_factory=dict[ir.Type, tuple[ir.Type, int]]
+    )
     attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
     constants: dict[tuple[int, ir.Type], ir.Value] = field(
         default_factory=dict[tuple[int, ir.Type], ir.Value]
@@ -107,13 +117,18 @@ class AsyncBuilder(Builder):
         return ir.InsertionPoint.after(ir.OpResult(last).owner)
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
-        """`ttg.memdesc_index`: one buffer of an array."""
+        """`ttg.memdesc_index`: one buffer of an array of `buffer_of` or `barrier_array`."""
         array = plain(array)
         types, type_ = self._made.slot_types, array.type
         if type_ not in types:
             kind = memdesc_of(array)
-            types[type_] = self.type(replace(kind, shape=kind.shape[1:]))
-        return self._value("ttg.memdesc_index", (array, index), types[type_])
+            slot = replace(kind, shape=kind.shape[1:])
+            apart = 1 if slot == BARRIER else blocks_apart(slot)
+            types[type_] = self.type(slot), apart
+        slot_type, apart = types[type_]
+        if apart > 1:
+            index = self.integer("muli", index, self.constant(apart))
+        return self._value("ttg.memdesc_index", (array, index), slot_type)
 
     def subslice(self, buffer: ir.Value, dimension: int, first: int, count: int) -> ir.Value:
         """`ttg.memdesc_subslice` of a buffer along one dimension."""

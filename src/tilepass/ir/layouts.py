@@ -25,6 +25,7 @@ from tilepass.ir.types import (
     TensorType,
     TypeView,
     check_spelling,
+    element_bits,
     parse_type,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "TensorType",
     "TypeView",
     "check_spelling",
+    "element_bits",
     "parse_encoding",
     "parse_type",
 ]

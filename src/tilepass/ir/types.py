@@ -20,6 +20,9 @@ _FLAT_SPELLING_SINCE = (3, 8)
 _WRAPPED = re.compile(r"!tt\.tensordesc<tensor<")
 _FLAT = re.compile(r"!tt\.tensordesc<\d")
 _SHAPED = re.compile(r"((?:\d+x)*)(.*)$", re.DOTALL)
+# `f8E4M3FN`, `si8`, `tf32`.
+_NUMBER = re.compile(r"[a-z]+(\d+)")
+_POINTER_BITS = 64
 
 _SPACES = {"shared": "#ttg.shared_memory", "tensor": "#ttng.tensor_memory"}
 
@@ -131,6 +134,16 @@ def _parse(text: str) -> TypeView:
     if body := unwrap(text, "!ttng.tensordesc_im2col<"):
         return TensorDescType(_tensor(body), im2col=True)
     return OtherType(text)
+
+
+def element_bits(element: str) -> int:
+    """Bits that an element takes in memory. Raises ParseError for what is no number or pointer."""
+    if element.startswith("!tt.ptr<"):
+        return _POINTER_BITS
+    match = _NUMBER.match(element)
+    if match is None:
+        raise ParseError(f"type '{element}': expected a number's, e.g. f16")
+    return max(8, int(match[1]))
 
 
 def check_spelling(text: str, triton_version: tuple[int, ...]) -> None:

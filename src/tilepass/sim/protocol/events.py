@@ -60,12 +60,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Memory:
-    """An allocation in shared memory: one for each operation that allocates."""
+    """An allocation in shared memory: one for each operation that allocates. It begins at a
+    multiple of `alignment` bytes."""
 
     label: str
     shape: tuple[int, ...]
     element: str
     place: Place
+    alignment: int
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))

@@ -36,6 +36,13 @@ class MissingFence(ProtocolFault):
     title = "missing fence"
 
 
+class Misaligned(ProtocolFault):
+    """A place that TMA reads or writes and that does not begin where TMA can: hardware faults, or
+    swizzles it otherwise than who reads it."""
+
+    title = "misaligned TMA place"
+
+
 class WrongArrivals(ProtocolFault):
     """More arrivals than a phase takes, or an arrival that may count for another phase."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilepass.ir import engine
+from tilepass.ir.types import MemDescType
+from tilepass.sim.elements import ValueType
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.poison import Poison
 from tilepass.sim.protocol.events import Place
@@ -56,6 +58,12 @@ def buffers(site: Site) -> list[int]:
     """The operands that are memory; how operands are grouped differs between Tritons."""
     pairs = zip(site.operands, site.operand_types, strict=True)
     return [slot for slot, type_ in pairs if type_.form == "memdesc"]
+
+
+def memdesc_in(type_: ValueType) -> MemDescType:
+    """The view of a buffer's type."""
+    assert isinstance(type_.view, MemDescType)
+    return type_.view
 
 
 def condition(site: Site) -> int | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilepass.ir import engine
+from tilepass.ir.build_async import BARRIER
+from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import Module, Operation, ir
-from tilepass.ir.types import MemDescType, parse_type
+from tilepass.ir.shared_memory import tma_alignment
+from tilepass.ir.types import MemDescType, TypeView, parse_type
 
 Change = Callable[[Operation], None]
 
@@ -30,7 +33,7 @@ class Mutant:
 
 
 def mutants(module: Module) -> list[Mutant]:
-    """All mutants: of barriers, phases, byte counts, fences, waits, arrivals and slots.
+    """All mutants: of barriers, phases, byte counts, fences, waits, arrivals, slots and places.
 
     Changes that change nothing are left out: slots of a ring of one, and predicates that are the
     same in every iteration.
@@ -91,11 +94,11 @@ def _add_to(attribute: str, amount: int) -> Change:
     return change
 
 
-def _constant(like: ir.Value, value: int, before: Operation) -> ir.Value:
-    attribute = ir.IntegerAttr.get(like.type, value)
+def _constant(type_: ir.Type, value: int, before: Operation) -> ir.Value:
+    attribute = ir.IntegerAttr.get(type_, value)
     return Operation.create(
         "arith.constant",
-        results=[like.type],
+        results=[type_],
         attributes={"value": attribute},
         loc=before.location,
         ip=ir.InsertionPoint(before),
@@ -104,7 +107,9 @@ def _constant(like: ir.Value, value: int, before: Operation) -> ir.Value:
 
 def _set_operand(position: int, value: int) -> Change:
     def change(operation: Operation) -> None:
-        operation.operands[position] = _constant(operation.operands[position], value, operation)
+        operation.operands[position] = _constant(
+            operation.operands[position].type, value, operation
+        )
 
     return change
 
@@ -117,7 +122,7 @@ def _combine_operand(position: int, name: str, value: int) -> Change:
         operation.operands[position] = Operation.create(
             name,
             results=[old.type],
-            operands=[old, _constant(old, value, operation)],
+            operands=[old, _constant(old.type, value, operation)],
             loc=operation.location,
             ip=ir.InsertionPoint(operation),
         ).results[0]
@@ -198,9 +203,65 @@ def _expect(_: Operation) -> Described:
     yield "bytes", "done twice", _duplicate
 
 
-def _load(_: Operation) -> Described:
+def _load(operation: Operation) -> Described:
     yield "bytes", "removed", _remove
     yield "bytes", "done twice", _duplicate
+    yield from _store(operation)
+
+
+def _store(operation: Operation) -> Described:
+    position, buffer = next(
+        (index, view)
+        for index, operand in reversed(list(enumerate(operation.operands)))
+        if isinstance(view := parse_type(operand.type), MemDescType)
+    )
+    alignment = tma_alignment(buffer.encoding)
+    for by in sorted({64, alignment // 2}):
+        yield "place", f"{by} bytes on", _displace(position, by)
+
+
+def _displace(position: int, by: int) -> Change:
+    """A buffer so many bytes behind the right one: seen as two of that size, the second of them."""
+
+    def change(operation: Operation) -> None:
+        old = operation.operands[position]
+        size = MemDescType((2, by), "i8", BARRIER.encoding, mutable=True)
+        first = _create("ttg.memdesc_reinterpret", [old], size, operation)
+        one = _constant(ir.IntegerType.get_signless(32, operation.context), 1, operation)
+        second = replace(size, shape=(by,))
+        moved = _create("ttg.memdesc_index", [first, one], second, operation)
+        kind = parse_type(old.type)
+        operation.operands[position] = _create("ttg.memdesc_reinterpret", [moved], kind, operation)
+
+    return change
+
+
+def _create(
+    name: str, operands: Sequence[ir.Value], type_: TypeView, before: Operation
+) -> ir.Value:
+    return Operation.create(
+        name,
+        results=[ir.Type.parse(str(type_), before.context)],
+        operands=operands,
+        loc=before.location,
+        ip=ir.InsertionPoint(before),
+    ).results[0]
+
+
+def _allocate(operation: Operation) -> Described:
+    """Of buffers that are laid out for TMA."""
+    buffer = parse_type(operation.results[0].type)
+    if isinstance(buffer, MemDescType) and isinstance(buffer.encoding, NvmmaShared):
+        half = tma_alignment(buffer.encoding) // 2
+        yield "place", f"aligned to {half} bytes", _set_integer("alignment", half)
+
+
+def _set_integer(attribute: str, value: int) -> Change:
+    def change(operation: Operation) -> None:
+        type_ = ir.IntegerType.get_signless(32, operation.context)
+        operation.attributes[attribute] = ir.IntegerAttr.get(type_, value)
+
+    return change
 
 
 def _fence(_: Operation) -> Described:
@@ -281,7 +342,9 @@ _MAKERS: dict[str, Callable[[Operation], Described]] = {
     "ttng.wait_barrier": _wait,
     "ttng.arrive_barrier": _arrive,
     "ttng.barrier_expect": _expect,
+    "ttg.local_alloc": _allocate,
     "ttng.async_tma_copy_global_to_local": _load,
+    "ttng.async_tma_copy_local_to_global": _store,
     "ttng.fence_async_shared": _fence,
     "ttng.warp_group_dot_wait": _waiting_for,
     "ttng.async_tma_store_wait": _waiting_for,

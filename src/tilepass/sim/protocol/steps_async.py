@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tilepass.ir.shared_memory import tma_alignment
 from tilepass.sim.elements import ValueType
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.protocol.events import Kind
@@ -16,6 +17,7 @@ from tilepass.sim.protocol.makers import (
     condition,
     enter,
     holds,
+    memdesc_in,
     place_of,
     view_in,
 )
@@ -64,12 +66,13 @@ def _tma_load(site: Site) -> Step:
     predicate = condition(site)
     place, type_ = place_of(site), site.type_of(buffer)
     size = math.prod(type_.shape) * type_.of.size
-    check_box = _box_check(site, type_)
+    check_box, alignment = _box_check(site, type_), _alignment(type_)
 
     def step(frame: Frame) -> None:
         if holds(frame, predicate):
             check_box()
-            target, at = view_in(frame, buffer).touch(), view_in(frame, barrier).touch()
+            target = view_in(frame, buffer).touch_by_tma(alignment)
+            at = view_in(frame, barrier).touch()
             frame[0].add(Kind.LOAD, place, [target], at, size)
 
     return step
@@ -78,11 +81,12 @@ def _tma_load(site: Site) -> Step:
 @enter("ttng.async_tma_copy_local_to_global", "ttng.async_tma_reduce", "ttng.async_tma_scatter")
 def _tma_store(site: Site) -> Step:
     place, buffer = place_of(site), site.operands[-1]
-    check_box = _box_check(site, site.operand_types[-1])
+    type_ = site.operand_types[-1]
+    check_box, alignment = _box_check(site, type_), _alignment(type_)
 
     def step(frame: Frame) -> None:
         check_box()
-        frame[0].add(Kind.STORE, place, [view_in(frame, buffer).touch()])
+        frame[0].add(Kind.STORE, place, [view_in(frame, buffer).touch_by_tma(alignment)])
 
     return step
 
@@ -101,6 +105,10 @@ def _box_check(site: Site, buffer: ValueType) -> Callable[[], None]:
             )
 
     return check
+
+
+def _alignment(buffer: ValueType) -> int:
+    return tma_alignment(memdesc_in(buffer).encoding)
 
 
 def _shaped(type_: ValueType) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilepass.ir.shared_memory import allocation_alignment, part_offset, slot_bytes
 from tilepass.sim.protocol.events import Kind, Memory, Place
 from tilepass.sim.protocol.makers import (
     MAKERS,
     TENSOR,
     Make,
     enter,
+    memdesc_in,
     place_of,
     require_finished,
     view_in,
@@ -28,6 +30,9 @@ def allocate(site: Site, name_of: NameOf) -> Step:
     type_, place, result = site.result_type, place_of(site), site.result
     name = name_of(place)
     source = site.operands[0] if site.operands else None
+    alignment = site.integer(
+        "alignment", allocation_alignment(memdesc_in(site.result_type).encoding)
+    )
     key = object()
 
     def step(frame: Frame) -> None:
@@ -35,7 +40,7 @@ def allocate(site: Site, name_of: NameOf) -> Step:
         memory = recorder.memories.get(key)
         if memory is None:
             label = name or f"smem{len(recorder.memories)}"
-            memory = Memory(label, type_.shape, str(type_.of), place)
+            memory = Memory(label, type_.shape, str(type_.of), place, alignment)
             recorder.memories[key] = memory
         view = frame[result] = View.whole(memory)
         recorder.add(Kind.ALLOCATE, place, [view.region])
@@ -70,7 +75,8 @@ MAKERS["ttg.local_store"] = _accessing(Kind.WRITE, 1, False)
 
 @enter("ttg.memdesc_index")
 def _index(site: Site) -> Step:
-    return site.compute(lambda view, at: view.index(at.__index__()))
+    size = slot_bytes(memdesc_in(site.operand_types[0]))
+    return site.compute(lambda view, at: view.index(at.__index__(), size))
 
 
 @enter("ttg.memdesc_trans")
@@ -82,7 +88,8 @@ def _transposed(site: Site) -> Step:
 @enter("ttg.memdesc_subslice")
 def _window(site: Site) -> Step:
     offsets, shape = site.integers("offsets"), site.result_type.shape
-    return site.compute(lambda view: view.window(offsets, shape))
+    begin = part_offset(memdesc_in(site.operand_types[0]), offsets)
+    return site.compute(lambda view: view.window(offsets, shape, begin))
 
 
 @enter("ttg.memdesc_reshape", "ttg.memdesc_reinterpret")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.protocol.events import Memory, Region
+from tilepass.sim.protocol.findings import Misaligned
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class View:
     axes: tuple[int, ...] | None
     problem: str | None = None
     """Why the view must not be used: its position is outside of the allocation."""
+    offset: int | None = 0
+    """Where it begins, in bytes from where the allocation does; None where that is not known."""
 
     @staticmethod
     def whole(memory: Memory) -> View:
@@ -31,16 +34,29 @@ class View:
             raise MemoryMisuse(self.problem)
         return self.region
 
-    def index(self, position: int) -> View:
-        """One element of the first dimension."""
-        if self.axes is None:
-            return self
-        cut = self._cut(self.axes[0], position, 1)
-        return View(cut.region, self.axes[1:], cut.problem)
+    def touch_by_tma(self, alignment: int) -> Region:
+        """The region, as TMA reads or writes it: from a multiple of so many bytes on. Raises
+        Misaligned, and as `touch` does."""
+        region, promised = self.touch(), self.region.memory.alignment
+        if self.offset is not None and self.offset % alignment:
+            raise Misaligned(f"{region} begins {self.offset} bytes into its allocation, and TMA "
+                             f"needs a multiple of {alignment}")  # fmt: skip
+        if promised % alignment:
+            raise Misaligned(f"{region} is in an allocation that begins at some multiple of "
+                             f"{promised} bytes, and TMA needs one of {alignment}")  # fmt: skip
+        return region
 
-    def window(self, offsets: Sequence[int], shape: Sequence[int]) -> View:
-        """The part of this shape that begins at these offsets."""
-        view = self
+    def index(self, position: int, slot_bytes: int | None) -> View:
+        """One element of the first dimension, each of so many bytes."""
+        moved = self._moved(None if slot_bytes is None else position * slot_bytes)
+        if moved.axes is None:
+            return moved
+        cut = moved._cut(moved.axes[0], position, 1)
+        return replace(cut, axes=moved.axes[1:])
+
+    def window(self, offsets: Sequence[int], shape: Sequence[int], begin: int | None) -> View:
+        """The part of this shape that begins at these offsets, and at this byte."""
+        view = self._moved(begin)
         for axis, at, size in zip(self.axes or (), offsets, shape, strict=False):
             view = view._cut(axis, at, size)
         return view
@@ -61,4 +77,9 @@ class View:
         inside = at >= 0 and first + at + size <= end
         problem = None if inside else f"position {at} of {self.region}, which holds {end - first}"
         box[axis] = (first + at, first + at + size) if inside else box[axis]
-        return View(Region(self.region.memory, tuple(box)), self.axes, self.problem or problem)
+        region = Region(self.region.memory, tuple(box))
+        return replace(self, region=region, problem=self.problem or problem)
+
+    def _moved(self, by: int | None) -> View:
+        offset = None if by is None or self.offset is None else self.offset + by
+        return replace(self, offset=offset)

@@ -9,6 +9,7 @@ from typing import Literal
 from tilepass.analysis.cost_model import accumulator_choice
 from tilepass.analysis.nest_facts import DOTS, shape_of
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
@@ -65,12 +66,16 @@ class AccMultiBuffer(Pass):
         if reason := _no_tensor_memory(context):
             self._refuse(loop, reason, context)
             return
+        facts = attempt(_facts, dots)
+        if isinstance(facts, NotUnderstood):
+            self._refuse(loop, str(facts), context)
+            return
         around = _with_parents(loop)
         current = any(each.attribute(_DISALLOW) is not None for each in around)
         decision = context.decide(
             "acc-multi-buffer",
             loop.operation,
-            _facts(dots),
+            facts,
             forced=None if self.options.mode == "auto" else self.options.mode,
             model=accumulator_choice,
             default=Choice("disallow" if current else "allow", "as the source has it"),

@@ -16,6 +16,7 @@ from tilepass.analysis.dot_waits import (
 )
 from tilepass.analysis.structure import dominates
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir import engine
@@ -119,7 +120,11 @@ class FixDotWait(Pass):
 
 
 def _repair(function: Operation, context: PassContext) -> None:
-    while (waits := find_uncovered_reads(function)).reads:
+    waits = attempt(find_uncovered_reads, function)
+    if isinstance(waits, NotUnderstood):
+        context.remarks.missed(function, f"reads of dots were not checked: {waits}")
+        return
+    while waits.reads:
         # A wait in the branch that a reset belongs to covers the reset too.
         waits.reads.sort(key=lambda read: read.is_reset)
         reads = [read for read in waits.reads if read.is_reset == waits.reads[0].is_reset]
@@ -128,6 +133,7 @@ def _repair(function: Operation, context: PassContext) -> None:
             _lower(lowered, context)
         else:
             _insert(_match_place(reads[0]), context)
+        waits = find_uncovered_reads(function)
     for dot in waits.left_over:
         context.remarks.missed(
             dot, "reads of this dot's result behind an early return were not checked"
@@ -198,9 +204,14 @@ def _insert(change: InsertWait, context: PassContext) -> None:
 
 
 def _protect_registers(function: Operation, context: PassContext) -> None:
-    while overwrites := find_overwrites(function):
+    overwrites = attempt(find_overwrites, function)
+    if isinstance(overwrites, NotUnderstood):
+        context.remarks.missed(function, f"dots' registers were not checked: {overwrites}")
+        return
+    while overwrites:
         for overwrite in overwrites:
             _finish_dots(overwrite, context)
+        overwrites = find_overwrites(function)
 
 
 def _finish_dots(overwrite: Overwrite, context: PassContext) -> None:

@@ -22,6 +22,7 @@ from tilepass.analysis.nest_facts import (
     starts_at_program_id,
 )
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
@@ -93,7 +94,9 @@ class FlattenLoops(Pass):
             if self.options.mode == "off":
                 _decide_off(loop, context)
                 continue
-            nest = self._match(loop, context)
+            nest = attempt(self._match, loop, context)
+            if isinstance(nest, NotUnderstood):
+                nest = Obstacle(str(nest), "", fatal=False)
             if isinstance(nest, Obstacle):
                 self._refuse(loop, nest, context)
             elif nest is not None:

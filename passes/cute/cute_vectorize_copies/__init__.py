@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
@@ -54,7 +55,7 @@ class CuteVectorizeCopies(Pass):
         most = self.options.bytes
         if most not in _SIZES:
             raise OptionError(f"bytes={most}: vectors have 2, 4, 8 or 16 bytes")
-        for place, copy in _copy_loops(module):
+        for place, copy in list(_copy_loops(module)):
             if isinstance(copy, str):
                 context.remarks.missed(place, f"copy loop: {copy}")
                 continue
@@ -77,9 +78,9 @@ def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLo
 
 def _copy_loops(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop | str]]:
     for loop in [each for each in engine.operations(module) if each.name == FOR]:
-        copy = copy_loop(loop)
+        copy = attempt(copy_loop, loop)
         if copy is not None:
-            yield _location(loop), copy
+            yield _location(loop), str(copy) if isinstance(copy, NotUnderstood) else copy
 
 
 def _location(loop: Operation) -> SourceLocation | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
@@ -72,7 +73,12 @@ class CuteZeroMma(Pass):
         """Find out which tiles are zero, then rewrite or check gemm by gemm."""
         asked_for = parse_order(self.options.order)
         sites = self._reachable(module, context)
-        known = self._knowledge(module, sites, context)
+        known = attempt(self._knowledge, module, sites, context)
+        if isinstance(known, NotUnderstood):
+            if self.options.mode != "auto":
+                raise known.error
+            context.remarks.missed(None, f"nothing left out: {known}")
+            return
         zero_sites = [site for site in sites if known[site.index].zeros]
         for site in sites:
             known[site.index].report(site, context.remarks)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir import engine
 from tilepass.ir.asides import operands_of
@@ -80,7 +81,12 @@ class OutOfReach:
 def gemm_sites(module: Module) -> list[GemmSite | OutOfReach]:
     """All gemms of a module in program order."""
     gemms = [each for each in engine.operations(module) if each.name == "cute.gemm"]
-    return [_site(index, operation) for index, operation in enumerate(gemms)]
+    found: list[GemmSite | OutOfReach] = []
+    for index, operation in enumerate(gemms):
+        site = attempt(_site, index, operation)
+        unknown = isinstance(site, NotUnderstood)
+        found.append(OutOfReach(index, operation, str(site)) if unknown else site)
+    return found
 
 
 def _site(index: int, operation: Operation) -> GemmSite | OutOfReach:

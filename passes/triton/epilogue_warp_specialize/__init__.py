@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
 from tilepass.core.assembler import AssemblerLog
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
@@ -29,7 +30,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.match import (
 )
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _Options
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
-from tilepass.passes.triton.epilogue_warp_specialize.schemes import choose
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, choose
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
 
 
@@ -78,6 +79,8 @@ class EpilogueWarpSpecialize(Pass):
     `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the number of pieces
     that the epilogue goes through the C buffers in. What is `auto` is decided by profile or cost
     model and by the target's shared memory and registers.
+    Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
+    they are swizzled; where a piece is smaller, they have gaps between them.
 
     Descriptors that the tile loop makes, the same each time, are made once in front of it. Early
     returns in front of the tile loop stay as they are.
@@ -121,7 +124,9 @@ class EpilogueWarpSpecialize(Pass):
         if self.options.scheme == "none":
             return
         for loop in candidate_loops(module):
-            nest = _limited_registers(loop, context) or match(loop, context.target)
+            nest = _limited_registers(loop, context) or attempt(match, loop, context.target)
+            if isinstance(nest, NotUnderstood):
+                nest = Refusal(loop.operation, str(nest))
             if isinstance(nest, Refusal):
                 self._refuse(loop, nest, context)
             else:
@@ -158,10 +163,14 @@ class EpilogueWarpSpecialize(Pass):
             return
         for name, refusal in refusals.items():
             context.remarks.analysis(refusal.operation, f"{name} cannot be built: {refusal}")
+        facts = attempt(self._facts, nest, plans, context)
+        if isinstance(facts, NotUnderstood):
+            self._refuse(nest.outer, Refusal(nest.outer.operation, str(facts)), context)
+            return
         decision = context.decide(
             "warp-specialize",
             nest.outer.operation,
-            self._facts(nest, plans, context),
+            facts,
             forced=None if self.options.scheme == "auto" else self.options.scheme,
             model=scheme_choice,
             default=Choice("none", "no measurement covers these facts"),
@@ -178,7 +187,10 @@ class EpilogueWarpSpecialize(Pass):
         SCHEMES[plan.scheme].build(nest, plan, machine)
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
-        scheme = SCHEMES[name]
+        plan = attempt(self._choose, SCHEMES[name], nest, machine)
+        return Refusal(nest.dot, str(plan)) if isinstance(plan, NotUnderstood) else plan
+
+    def _choose(self, scheme: Scheme, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         refusal = scheme.obstacle(nest, machine) or late_refusal(nest, self.options)
         return refusal or choose(scheme, nest, self.options, machine.limits)
 

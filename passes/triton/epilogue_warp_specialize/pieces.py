@@ -18,7 +18,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     in_memory,
     tensor_type,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.footprint import ring_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.footprint import array_bytes, ring_bytes
 from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
 from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     Cursor,
@@ -27,7 +27,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     allocate_ring,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.rows import Rows, rows_of
-from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
+from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_part, column_parts
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
     ACCUMULATOR,
     CONVERT,
@@ -42,7 +42,11 @@ from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
     shifted,
     unread,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Layouts, Window
+from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
+    LayoutError,
+    Layouts,
+    Window,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
 
 _COLUMNS = 1
@@ -95,8 +99,8 @@ class Pieces:
 
     def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""
-        loads = sum(ring_bytes([bytes_of(block)], buffers) for block in self.load_blocks)
-        stores = 0 if in_place else buffers * sum(map(bytes_of, self.store_blocks))
+        loads = sum(ring_bytes([block], buffers) for block in self.load_blocks)
+        stores = 0 if in_place else sum(array_bytes(block, buffers) for block in self.store_blocks)
         return loads + stores + self.rows.bytes
 
     @cached_property
@@ -136,6 +140,8 @@ def pieces_of(
     layouts = layouts_for(nest, source, windows[0], warps)
     if isinstance(layouts, Refusal):
         return layouts
+    if uncut := _uncut(nest, source, window, layouts, count, warps):
+        return uncut
     boxes = boxes_of(nest, source, windows[0].size)
     if isinstance(boxes, Refusal):
         return boxes
@@ -146,6 +152,29 @@ def pieces_of(
     if isinstance(rows, Refusal):
         return rows
     return Pieces(nest, source, windows, layouts, boxes, rows)
+
+
+def _uncut(
+    nest: PersistentNest,
+    source: TileSlice,
+    window: Window,
+    layouts: Layouts,
+    count: int,
+    warps: int,
+) -> Refusal | None:
+    """Why the dot's result in a window cannot be cut into pieces with these layouts."""
+    whole = layouts_for(nest, source, window, warps)
+    if isinstance(whole, Refusal):
+        return whole
+    accumulator = tensor_type(source.accumulator)
+    try:
+        piece = column_part(whole.type(accumulator, ACCUMULATOR), count)
+    except LayoutError as error:
+        return Refusal(nest.dot, str(error))
+    wanted = layouts.type(accumulator, ACCUMULATOR)
+    if piece == wanted:
+        return None
+    return Refusal(nest.dot, f"pieces of the dot's result are of {piece}, wanted as {wanted}")
 
 
 @dataclass(frozen=True)

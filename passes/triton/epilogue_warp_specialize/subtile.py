@@ -31,10 +31,14 @@ def column_parts(builder: Builder, accumulator: ir.Value, parts: int) -> list[ir
     """
     type_ = parse_type(accumulator.type)
     assert isinstance(type_, TensorType)
-    cuts: list[_Cut] = []
-    while 2 ** len(cuts) < parts:
-        cuts.append(_Cut.of(cuts[-1].half if cuts else type_))
-    return _cut(builder, accumulator, cuts)
+    return _cut(builder, accumulator, _cuts(type_, parts))
+
+
+def column_part(type_: TensorType, parts: int) -> TensorType:
+    """The type of each of so many blocks of columns. Raises LayoutError where `column_parts`
+    does."""
+    cuts = _cuts(type_, parts)
+    return cuts[-1].half if cuts else type_
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,13 @@ class _Cut:
             typed((rows, half), kept),
             TensorType((rows, half), type_.element, fitted),
         )
+
+
+def _cuts(type_: TensorType, parts: int) -> list[_Cut]:
+    cuts: list[_Cut] = []
+    while 2 ** len(cuts) < parts:
+        cuts.append(_Cut.of(cuts[-1].half if cuts else type_))
+    return cuts
 
 
 def _cut(builder: Builder, value: ir.Value, cuts: Sequence[_Cut]) -> list[ir.Value]:

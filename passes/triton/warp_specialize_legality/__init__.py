@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.core.anchor import Anchor
+from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation
 from tilepass.passes.triton.strip_assume import SPECIALIZE, strip_assumptions
 from tilepass.passes.triton.warp_specialize_legality.facts import marked_function
-from tilepass.passes.triton.warp_specialize_legality.rules import Settings, judge
+from tilepass.passes.triton.warp_specialize_legality.rules import Settings, Verdict, judge
 
 
 @register
@@ -57,7 +58,12 @@ class WarpSpecializeLegality(Pass):
             loops = [each for each in inside if SPECIALIZE in each.attributes]
             if not loops:
                 continue
-            verdict = judge(marked_function(loops, inside), Settings.of(module, context))
+            function_facts = attempt(marked_function, loops, inside)
+            verdict = (
+                Verdict("not judged", str(function_facts))
+                if isinstance(function_facts, NotUnderstood)
+                else judge(function_facts, Settings.of(module, context))
+            )
             for loop in loops:
                 context.remarks.analysis(loop, str(verdict))
             if self.options.mode == "guard" and verdict.remedy == "assumption":

@@ -9,6 +9,7 @@ import pytest
 from sim_kernels import Simulated, simulated
 from triton.backends.compiler import GPUTarget
 
+from tests.legality_points import Point, judge_apart
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
 from tilepass.frontends.triton.versions import triton_version
@@ -74,6 +75,28 @@ def test_the_verdict_is_what_happens(fields: dict[str, Any], outcome: Outcome) -
     kernel, said = compiled(fields, "report")
     assert what_happens(kernel, fields) == outcome
     assert f"upstream {outcome} this loop" in said
+
+
+POINTS: list[tuple[Point, Outcome]] = [
+    (Point("kernel", "fp8e4nv"), "works on"),
+    (Point("kernel", "fp8e4nv", b_k_major=False), "fails on"),
+    (Point("persistent", "i8", a_k_major=False), "fails on"),
+    (Point("kernel", "fp32", a_k_major=False, tile=(64, 64, 32)), "fails on"),
+    # There is nothing to cut, and so nothing against a descriptor of the host but this.
+    (Point("host", "i8", b_k_major=False, tile=(64, 64, 32)), "fails on"),
+    (Point("kernel", "bf16", a_k_major=False, b_k_major=False), "works on"),
+    # Cut along N: the instruction for integers has 128 columns, that for others all 256.
+    (Point("kernel", "i8", tile=(64, 256, 64)), "works on"),
+    (Point("kernel", "fp8e5", tile=(64, 256, 64)), "fails on"),
+]
+
+
+@pytest.mark.parametrize(("point", "outcome"), POINTS, ids=str)
+def test_element_types_and_orders_of_operands(point: Point, outcome: Outcome) -> None:
+    """All of them: scripts/legality_sweep.py."""
+    judged = judge_apart(point)
+    assert judged.outcome == outcome
+    assert judged.agrees, judged.said
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.ir.engine import Operation, ir, same_value
-from tilepass.ir.layouts import TensorDescType, TensorType, parse_type
+from tilepass.ir.layouts import (
+    NvidiaMma,
+    TensorDescType,
+    TensorType,
+    element_bits,
+    parse_type,
+)
 from tilepass.ir.loops import backward_slice, defining_operation, is_inside_operation
 from tilepass.passes.triton.strip_assume import ASSUME, why_not_specialized
 
@@ -52,8 +58,10 @@ class MarkedFunction:
 
     `not_specialized` is why upstream's pass leaves it alone, empty if it does not; `assumption` one
     outside the marked loops; `unusual` what of the dots is more than has been tried, empty if
-    nothing; `by_pointer` an operand's load that is none of TMA; `cut` what each of two groups gets
-    half of, None where both get all; `doubled` tensors that a cut coordinate is spread over, which
+    nothing; `by_pointer` an operand's load that is none of TMA; `rearranged` an operand that goes
+    from its load to the dot through registers, as text, empty if there is none; `cut` what each of
+    two groups gets half of, None where both get all; `half_fits` whether the dot's instruction is
+    no wider than half of the columns; `doubled` tensors that a cut coordinate is spread over, which
     so get its half's offset twice; `slot_bytes` what one pipeline stage of the dots' operands
     takes, `tile_bytes` the tiles that are loaded or stored by TMA beside them.
     """
@@ -63,7 +71,9 @@ class MarkedFunction:
     dot: Operation | None
     unusual: str
     by_pointer: Operation | None
+    rearranged: str
     cut: Cut | None
+    half_fits: bool
     accesses: tuple[CutAccess, ...]
     doubled: tuple[Operation, ...]
     slot_bytes: int
@@ -88,7 +98,9 @@ def marked_function(loops: list[Operation], inside: list[Operation]) -> MarkedFu
         dot=dot,
         unusual=_unusual(dots),
         by_pointer=next((each for each in operands if each.name == "tt.load"), None),
+        rearranged=next((text for dot in dots if (text := _rearranged(dot))), ""),
         cut=cut,
+        half_fits=dot is not None and _half_fits(dot),
         accesses=accesses,
         doubled=tuple(_doubled(accesses, inside)),
         slot_bytes=sum(_bytes(load.results[0].type) for load in operands),
@@ -101,6 +113,25 @@ def _cut_of(dot: Operation) -> Cut | None:
     if rows // CONSUMERS >= LEAST_ROWS:
         return "M"
     return "N" if columns // CONSUMERS >= LEAST_COLUMNS else None
+
+
+def _half_fits(dot: Operation) -> bool:
+    view = parse_type(dot.results[0].type)
+    assert isinstance(view, TensorType)
+    layout = view.encoding
+    return isinstance(layout, NvidiaMma) and layout.instr_shape[1] <= view.shape[1] // CONSUMERS
+
+
+def _rearranged(dot: Operation) -> str:
+    """wgmma takes operands of other than 16 bits along K alone (PTX ISA, wgmma.mma_async: the
+    transpositions): others are turned on their way from the load."""
+    for operand, name in enumerate("AB"):
+        for load in _operand_loads(dot, (operand,)):
+            view = parse_type(load.results[0].type)
+            assert isinstance(view, TensorType)
+            if element_bits(view.element) != 16 and _outer_dimension(dot, operand) != 0:
+                return f"operand {name} has elements of {view.element}"
+    return ""
 
 
 def _operand_loads(dot: Operation, operands: Sequence[int] = (0, 1)) -> list[Operation]:
@@ -182,11 +213,8 @@ def _shape(type_: ir.Type) -> tuple[int, ...]:
     return view.shape
 
 
-_BITS = {"f8E4M3FN": 8, "f8E5M2": 8, "i8": 8, "bf16": 16, "f16": 16, "f32": 32, "i32": 32}
-
-
 def _bytes(type_: ir.Type) -> int:
     view = parse_type(type_)
-    if not isinstance(view, TensorType) or view.element not in _BITS:
+    if not isinstance(view, TensorType):
         return 0
-    return math.prod(view.shape) * _BITS[view.element] // 8
+    return math.prod(view.shape) * element_bits(view.element) // 8

@@ -73,6 +73,7 @@ def judge(function: MarkedFunction, settings: Settings) -> Verdict:
         _other_target(settings)
         or _ignored(function, settings)
         or _cannot_load(function)
+        or _cannot_arrange(function)
         or _cannot_cut(function)
         or _wrong_descriptors(function, settings)
         or _wrong_offsets(function)
@@ -119,8 +120,18 @@ def _cannot_load(function: MarkedFunction) -> Verdict | None:
     )
 
 
+def _cannot_arrange(function: MarkedFunction) -> Verdict | None:
+    if not function.rearranged:
+        return None
+    return Verdict(
+        "fails on",
+        f"{function.rearranged} and is not K-major, which wgmma takes with 16 bits alone: it would "
+        "go through registers between the loading warp and the dot; store it K-major",
+    )
+
+
 def _cannot_cut(function: MarkedFunction) -> Verdict | None:
-    if function.cut == "N":
+    if function.cut == "N" and not function.half_fits:
         return Verdict(
             "fails on",
             "the tile has too few rows to cut, and cut along N its halves are narrower than the "

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tilepass.core.diagnostics import SourceLocation
-from tilepass.core.errors import TilepassError
+from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
 from tilepass.frontends.cute.versions import DISTRIBUTION
@@ -58,7 +58,7 @@ def _trial(module: Module, target: Target | None) -> BinaryFigures:
 
 def _required(target: Target | None) -> Target:
     if target is None:
-        raise TilepassError("compiles a copy of the module: give --target (cuda:90)")
+        raise OptionError("compiles a copy of the module: give --target (cuda:90)")
     return target
 
 

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -152,11 +153,11 @@ def source_hash(pass_class: type[Pass]) -> str:
 
 
 def _execute(file: Path, source: bytes, name: str, shown: str | Path) -> None:
-    executed.promised[name] = (str(file), source)
-    loader = executed.ExecutedLoader(name, str(file))
-    spec = importlib.util.spec_from_file_location(name, file, loader=loader)
-    if spec is None:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or not isinstance(spec.loader, SourceFileLoader):
         raise TilepassError(f"--load {shown}: not a Python file")
+    executed.promised[name] = (str(file), source)
+    loader = spec.loader = executed.ExecutedLoader(name, str(file))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -4,7 +4,8 @@ Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for
 `tilepass` and `tilepass-opt` come from the environment under test.
 Features: `triton-3.6` (the installed minor version), `triton-3.7+` (that version or a later one),
 `ptxas`, `nvdisasm`, `torch`, `gpu`.
-Parameters: `--param gpu=required` makes a missing GPU an error, for machines that must have one.
+Parameters: `--param warm=1` runs commands in forks of one process (see warm.py), as `check` does;
+`--param gpu=required` makes a missing GPU an error, for machines that must have one.
 """
 
 import os
@@ -67,15 +68,11 @@ for script in ("tilepass", "tilepass-opt"):
 config.name = "tilepass"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".ttir", ".ttgir", ".py", ".test"]
-config.excludes = ["Inputs", "lit.cfg.py", "lit.local.cfg"]
+config.excludes = ["Inputs", "lit.cfg.py", "lit.local.cfg", "warm.py"]
 config.test_source_root = str(HERE)
 # One folder per Triton version: two suites may run at the same time.
 config.test_exec_root = str(HERE.parent / "build" / "lit" / "-".join(map(str, triton_version())))
 config.available_features |= features()
-
-config.substitutions.append(("%python", sys.executable))
-config.substitutions.append(("%filecheck", f"{sys.executable} -m filecheck"))
-config.substitutions.append(("%test_passes", str(HERE / "Inputs" / "test_passes.py")))
 
 # A user's settings must not reach the tests, nor the tests a user's caches.
 for name in list(config.environment):
@@ -83,3 +80,16 @@ for name in list(config.environment):
         del config.environment[name]
 config.environment["PATH"] = os.pathsep.join([str(SCRIPTS), os.environ["PATH"]])
 config.environment["TRITON_CACHE_DIR"] = str(Path(config.test_exec_root) / "triton-cache")
+
+python = sys.executable
+if lit_config.params.get("warm"):
+    sys.path.append(str(HERE))
+    import warm
+
+    folder = Path(config.test_exec_root) / "warm"
+    config.environment["PATH"] = os.pathsep.join([str(folder), config.environment["PATH"]])
+    warm.start(folder, config.environment, SCRIPTS)
+    python = str(folder / "python")
+config.substitutions.append(("%python", python))
+config.substitutions.append(("%filecheck", f"{python} -m filecheck"))
+config.substitutions.append(("%test_passes", str(HERE / "Inputs" / "test_passes.py")))

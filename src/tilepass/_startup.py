@@ -5,6 +5,7 @@
     TILEPASS_REMARKS  the kinds of remarks that go to stderr, as of `--remarks` (default: missed)
     TILEPASS_VALIDATE 1: execute what passes rewrote, as of `--validate` (0 or unset: do not)
     TILEPASS_VALIDATE_SHAPES  sizes for that, which they imply; separated by `;`
+    TILEPASS_ON_FAILURE  skip: a pass that fails is left out of the kernel (default: stop)
     TILEPASS_DUMP     what `tilepass dump-ir` wants recorded (see dump.environment)
 
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
@@ -34,6 +35,7 @@ REMARKS = "TILEPASS_REMARKS"
 VALIDATE = "TILEPASS_VALIDATE"
 VALIDATE_SHAPES = "TILEPASS_VALIDATE_SHAPES"
 SHAPES_SEPARATOR = ";"
+ON_FAILURE = "TILEPASS_ON_FAILURE"
 DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
 # The second is what programs that use the CuTe DSL import of `cutlass`. Tilepass itself imports
@@ -45,6 +47,7 @@ _load = [os.path.abspath(path) for path in os.environ.get(LOAD, "").split(os.pat
 _remarks = os.environ.get(REMARKS, "missed")
 _validate = os.environ.get(VALIDATE, "")
 _shapes = [text for text in os.environ.get(VALIDATE_SHAPES, "").split(SHAPES_SEPARATOR) if text]
+_on_failure = os.environ.get(ON_FAILURE, "") or "stop"
 _dump = os.environ.get(DUMP, "")
 _waiting: list[AfterImport] = []
 
@@ -74,6 +77,7 @@ def _enable() -> None:
         remarks=_remarks,
         validate=_is_on(VALIDATE, _validate),
         validate_shapes=_shapes,
+        on_failure=_on_failure,
     )
     activation.enter(of_environment=True)
 

@@ -103,6 +103,7 @@ def enabled(
     remarks: str = "missed",
     validate: bool = False,
     validate_shapes: Sequence[str] = (),
+    on_failure: str = "stop",
 ) -> Activation:
     """A context manager in which Triton and the CuTe DSL compile with a pipeline of passes.
 
@@ -119,6 +120,11 @@ def enabled(
     are emptied, and those on disk are left alone (see frontends.cute.library_caches). A kernel that
     the program itself holds stays what it was compiled to.
 
+    `on_failure="skip"`: a pass that raises, refuses what the pipeline asks of it, leaves invalid IR
+    or changes what a kernel computes is left out of that kernel, with a `missed` remark, and the
+    compilation goes on; `stop` ends it. What goes wrong later, in Triton's own passes on the
+    rewritten kernel or in the check of its protocol, ends it in any case.
+
     The pipeline holds for the process, all of its threads included, and for processes that it
     forks; for processes that start anew see `tilepass run` and the variable TILEPASS. Enter and
     leave it while no other thread is in the first launch of a kernel: the caches on disk stay right
@@ -129,7 +135,7 @@ def enabled(
     whose place the compilation does not have, and PassFailure.
     """
     shown = parse_remark_kinds(remarks)
-    passes = place_passes(pipeline_text, load)
+    passes = place_passes(pipeline_text, load, on_failure=on_failure)
     validator = _make_validator(validate_shapes) if validate or validate_shapes else None
     return Activation(passes, tuple(observers), shown, validator)
 

@@ -23,6 +23,7 @@ none that starts without its `site` module, as `python -S`):
   TILEPASS          the pipeline
   TILEPASS_LOAD     files with passes, separated like PATH
   TILEPASS_REMARKS  the kinds of remarks that go to stderr
+  TILEPASS_ON_FAILURE  stop or skip (--on-failure)
   TILEPASS_VALIDATE, TILEPASS_VALIDATE_SHAPES  1, and shapes separated by ';' (--validate)
 
 With --validate every kernel that a pass rewrote is executed on the CPU while it is compiled: before
@@ -34,6 +35,12 @@ does not know, a kernel that goes wrong on these shapes without the pass) is a r
 missed, 'not validated: ...', and the compilation goes on. A kernel that Triton's cache holds is not
 compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything. CuTe
 kernels are not executed: there is no simulator for them, which a remark says.
+
+With --on-failure=skip a pass that fails (raises, refuses what the pipeline asks of it, leaves
+invalid IR, changes what a kernel computes) is left out of that kernel, with a remark of the kind
+missed that holds the reason and the reproducer, and the program goes on. What goes wrong later, in
+Triton's own passes on the rewritten kernel or in the check of its protocol, ends the compilation in
+any case.
 
 While passes for CuTe are in force, libraries are told to leave their own caches of CuTe kernels on
 disk alone (FlashInfer, FlashAttention, QuACK: by the variables that they have for it): those are
@@ -59,6 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         options.remarks,
         validate=options.validate,
         shapes=shapes,
+        on_failure=options.on_failure,
     )
     sys.stdout.flush()
     try:
@@ -75,6 +83,7 @@ def program_environment(
     *,
     validate: bool = False,
     shapes: Sequence[str] = (),
+    on_failure: str = "stop",
 ) -> dict[str, str]:
     """The environment in which a program runs with a pipeline, of one that has none or another."""
     site = str(Path(tilepass.__file__).parent / "_site")
@@ -90,6 +99,7 @@ def program_environment(
         _startup.LOAD: os.pathsep.join(str(Path(path).resolve()) for path in load),
         _startup.REMARKS: remarks,
         _startup.VALIDATE: "1" if validate else "",
+        _startup.ON_FAILURE: on_failure,
         _startup.VALIDATE_SHAPES: _startup.SHAPES_SEPARATOR.join(shapes),
     }
 
@@ -113,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tilepass run",
         usage="tilepass run -p PIPELINE [--load FILE] [--remarks KINDS] [--validate] "
-        "[--validate-shapes SHAPES] -- PROGRAM [ARGUMENT ...]",
+        "[--validate-shapes SHAPES] [--on-failure stop|skip] -- PROGRAM [ARGUMENT ...]",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -139,6 +149,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHAPES",
         help="sizes for --validate (implied), as of `tilepass check --shapes` (default: 64 and "
         "100); may be given several times",
+    )
+    parser.add_argument(
+        "--on-failure",
+        choices=("stop", "skip"),
+        default="stop",
+        help="what happens to a kernel in which a pass fails (default: stop)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM")
     return parser

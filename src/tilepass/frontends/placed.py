@@ -5,21 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.errors import AnchorError, UnknownPassError, UnsupportedVersionError
+from tilepass.core.errors import (
+    AnchorError,
+    OptionError,
+    UnknownPassError,
+    UnsupportedVersionError,
+)
 from tilepass.core.pass_base import Pass
 from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
 from tilepass.core.registry import instantiate, load_file
 from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES, TRACE, language_of
 
+OnFailure = Literal["stop", "skip"]
+ON_FAILURE: tuple[OnFailure, ...] = ("stop", "skip")
+
 
 @dataclass(frozen=True)
 class Placed:
-    """A pass and where it runs."""
+    """A pass and where it runs.
+
+    `on_failure`: where it raises, leaves invalid IR or changes what a kernel computes, the
+    compilation stops, or goes on with the kernel as it was before the pass.
+    """
 
     instance: Pass
     anchor: Anchor
+    on_failure: OnFailure = "stop"
 
     def __str__(self) -> str:
         """The pass in pipeline syntax, its options and anchor spelled out."""
@@ -27,7 +41,11 @@ class Placed:
 
 
 def place_passes(
-    pipeline_text: str, load: Iterable[str | Path] = (), *, quiet: bool = False
+    pipeline_text: str,
+    load: Iterable[str | Path] = (),
+    *,
+    on_failure: str = "stop",
+    quiet: bool = False,
 ) -> tuple[Placed, ...]:
     """The passes of a pipeline at the anchors given there, or at their own.
 
@@ -35,12 +53,15 @@ def place_passes(
     compiler. Raises PipelineSyntaxError, UnknownPassError, OptionError, and AnchorError for a place
     in the other compiler or other than that of a pass that cannot be moved.
     """
+    mode: OnFailure | None = next((each for each in ON_FAILURE if each == on_failure), None)
+    if mode is None:
+        raise OptionError(f"on-failure: '{on_failure}' is not one of {', '.join(ON_FAILURE)}")
     for path in load:
         load_file(path, quiet=quiet)
     placed: list[Placed] = []
     for item in parse_pipeline(pipeline_text):
         instance = _instantiate(item)
-        placed.append(Placed(instance, item.anchor or instance.anchor))
+        placed.append(Placed(instance, item.anchor or instance.anchor, mode))
         _check_language(placed[-1])
         _check_place(placed[-1])
     return tuple(placed)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tilepass.core.decisions import Decision
-from tilepass.core.errors import PassFailure
+from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute.lowering import clone
@@ -55,7 +55,8 @@ def rewrite(
 ) -> None:
     """Run passes in place, each verified, and call `watch` after each.
 
-    A module that passes have run on carries `stamp`. Raises PassFailure, with a reproducer.
+    A module that passes have run on carries `stamp`. Raises PassFailure, with a reproducer, where a
+    pass fails that is not to be left out then.
     """
     _run(module, passes, stamp, context_of, watch)
 
@@ -95,7 +96,13 @@ def _run(
             continue
         context = context_of(a_pass)
         earlier = len(context.decisions)
-        _run_one(module, a_pass, context)
+        try:
+            _run_one(module, a_pass, context)
+        except TilepassError as error:
+            if placed.on_failure == "stop":
+                raise
+            del context.decisions[earlier:]
+            context.remarks.missed(None, f"left out of this kernel: {error}")
         decisions = tuple(context.decisions[earlier:])
         outcomes.append(_Outcome(a_pass, tuple(context.remarks.remarks), decisions))
         watch(a_pass)
@@ -105,12 +112,17 @@ def _run(
 
 
 def _run_one(module: Module, a_pass: Pass, context: PassContext) -> None:
+    """Run a pass; where it fails the module is as it was."""
     before = clone(module)
-    with module.context, ir.Location.unknown():
-        reason = checked_run(a_pass, module, context)
-    if reason:
-        text = engine.print_generic(before)
-        raise PassFailure(Failure([a_pass], context, text, reason).message)
+    try:
+        with module.context, ir.Location.unknown():
+            reason = checked_run(a_pass, module, context)
+        if reason:
+            text = engine.print_generic(before)
+            raise PassFailure(Failure([a_pass], context, text, reason).message)
+    except TilepassError:
+        _replace(module, _bytecode(before))
+        raise
 
 
 def _bytecode(module: Module) -> bytes:

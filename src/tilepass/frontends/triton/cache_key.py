@@ -32,11 +32,14 @@ EMPTY = CacheKey("", "")
 def pipeline_key(passes: Iterable[Placed]) -> CacheKey:
     """The key of a pipeline; the empty pipeline's is the key of stock Triton.
 
-    Passes count with every option, their anchors, and all code that takes part, as it ran. The
+    Passes count with every option, their anchors, what happens where they fail, and all code that
+    takes part, as it ran. The
     in-memory key is good in this process alone: specialization data recorded in another one holds
     keys too, and preloading would store the stock kernel under a pipeline's key.
     """
-    described = [(str(placed), source_hash(type(placed.instance))) for placed in passes]
+    described = [
+        (str(placed), placed.on_failure, source_hash(type(placed.instance))) for placed in passes
+    ]
     if not described:
         return EMPTY
     tool = (tilepass.__version__, tool_hash(), unforeseen_hash(), sys.version, _bindings_version())

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from triton._C import libtriton
 
 from tilepass.core.assembler import AssemblerLog
-from tilepass.core.errors import AnchorError, ParseError, PassFailure
+from tilepass.core.errors import AnchorError, ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
 from tilepass.frontends.placed import Placed
@@ -195,8 +195,25 @@ class _Weaving:
         self.plan.validator.check_protocol(module, self.rewriters, context)
 
     def _run_python(self, passes: Sequence[Placed], module: Any) -> Any:
-        if not passes:
+        if all(placed.on_failure == "stop" for placed in passes):
+            return self._run_together(passes, module) if passes else module
+        for placed in passes:
+            module = self._run_or_leave_out(placed, module)
+        return module
+
+    def _run_or_leave_out(self, placed: Placed, module: Any) -> Any:
+        """Run a pass; the kernel goes on as it was before one that fails."""
+        ran = len(self.ran)
+        context = self.plan.make_context(placed.instance, self.target, self.options)
+        decided = len(context.decisions)
+        try:
+            return self._run_together([placed], module)
+        except TilepassError as error:
+            del self.ran[ran:], context.decisions[decided:]
+            context.remarks.missed(None, f"left out of this kernel: {error}")
             return module
+
+    def _run_together(self, passes: Sequence[Placed], module: Any) -> Any:
 
         def make_context(instance: Pass) -> PassContext:
             context = self.plan.make_context(instance, self.target, self.options)

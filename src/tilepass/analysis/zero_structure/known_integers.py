@@ -37,7 +37,8 @@ def _shift_right_signed(one: IntArray, other: IntArray, width: int) -> IntArray 
 
 
 def _divide(one: IntArray, other: IntArray, width: int) -> IntArray | None:
-    if (other == 0).any() or (one < -(1 << 62)).any():
+    # The least number of 64 bits is its own magnitude in numpy.
+    if (other == 0).any() or (np.minimum(one, other) < -(1 << 62)).any():
         return None
     return np.sign(one) * np.sign(other) * (np.abs(one) // np.abs(other))
 

@@ -54,7 +54,8 @@ class Barrier:
         self.users[~thread] = clock[thread]
 
     def invalidate(self, event: Event, clock: Clock, thread: int) -> None:
-        """Raises BarrierMisuse where it is in use."""
+        """Raises BarrierMisuse where it is in use, or not initialized."""
+        self._require_valid(event)
         self._require_quiet(event, clock, "invalidated")
         if self.bytes or clock[self.number] < self.landing:
             raise BarrierMisuse(f"{self.region} is invalidated while copies complete at it", event)
@@ -63,8 +64,7 @@ class Barrier:
 
     def use(self, event: Event, clock: Clock, thread: int) -> None:
         """Before any other operation. Raises BarrierMisuse where it is not initialized."""
-        if not self.valid:
-            raise BarrierMisuse(f"{self.region} is not initialized", event)
+        self._require_valid(event)
         for user, time in self.users.items():
             if user < 0 and clock[~user] < time:
                 raise BarrierMisuse(
@@ -108,6 +108,10 @@ class Barrier:
             )
         self.waits.append((thread, clock[thread], event))
         join(clock, self.released)
+
+    def _require_valid(self, event: Event) -> None:
+        if not self.valid:
+            raise BarrierMisuse(f"{self.region} is not initialized", event)
 
     def _require_phase(self, event: Event, clock: Clock, what: str) -> None:
         if self.phase and clock[self.number] < self.base + self.phase:

@@ -5,7 +5,8 @@ Substitutions: `%python`, `%filecheck`, and `%test_passes`, a file of passes for
 Features: `triton-3.6` (the installed minor version), `triton-3.7+` (that version or a later one),
 `ptxas`, `nvdisasm`, `torch`, `gpu`.
 Parameters: `--param warm=1` runs commands in forks of one process (see warm.py), as `check` does;
-`--param gpu=required` makes a missing GPU an error, for machines that must have one.
+`--param gpu=required` makes a missing GPU an error, for machines that must have one;
+`--param source=FOLDER` tests the tilepass in that folder.
 """
 
 import os
@@ -79,6 +80,8 @@ for name in list(config.environment):
     if name.startswith(("TRITON_", "MLIR_", "TILEPASS", "FILECHECK_OPTS")):
         del config.environment[name]
 config.environment["PATH"] = os.pathsep.join([str(SCRIPTS), os.environ["PATH"]])
+if "source" in lit_config.params:
+    config.environment["PYTHONPATH"] = lit_config.params["source"]
 config.environment["TRITON_CACHE_DIR"] = str(Path(config.test_exec_root) / "triton-cache")
 
 python = sys.executable

@@ -1,0 +1,156 @@
+"""Runs tests on mutants of a module: a copy of the package by links, one file of it changed.
+
+A mutant's process is forked from one that has imported everything but tilepass, so that it costs
+an import of tilepass and the tests up to the first that fails. What those start finds the same
+copy. A mutant that is not done within its share of CPU time is one that was noticed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.rule_mutants import Mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+ACCEPTED = ROOT / "tests" / "rule_mutants_accepted.toml"
+_PRELOADED = ("numpy", "hypothesis", "ml_dtypes", "cutlass", "triton", "torch", "tests")
+_CPU_SECONDS, _WALL_SECONDS = 200, 900
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A module (its path in the package) and the tests that concern it, the quickest first."""
+
+    module: str
+    tests: tuple[str, ...]
+    lit: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """The file, by its path in the package."""
+        return ROOT / "src" / "tilepass" / self.module
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the tests noticed a mutant, by which, and the CPU time that took."""
+
+    mutant: Mutant
+    killed: bool
+    by: str
+    seconds: float
+
+
+def preload() -> None:
+    """Import what tilepass and its tests stand on."""
+    os.environ.setdefault("CUTE_DSL_ARCH", "sm_90a")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    assert "tilepass" not in sys.modules
+
+
+def accepted_names(module: str) -> dict[str, str]:
+    """The mutants of a module that no test can or need notice, by how their names begin: why."""
+    table = tomllib.loads(ACCEPTED.read_text())
+    return {
+        name: group["reason"]
+        for group in table.get("accepted", [])
+        if group["module"] in (module, "*")
+        for name in group["mutants"]
+    }
+
+
+def judge(subject: Subject, mutant: Mutant) -> Verdict:
+    """Run the tests of a module on one of its mutants."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        folder = Path(name)
+        source = folder / "source"
+        parts = ("tilepass", *Path(subject.module).parts)
+        _overlay(ROOT / "src", source, parts, mutant.source)
+        process = os.fork()
+        if not process:
+            _run(subject, source, folder)
+        status, seconds = _wait(process)
+        log = (folder / "log").read_text(errors="replace") if (folder / "log").exists() else ""
+    if os.WIFSIGNALED(status):
+        return Verdict(mutant, True, f"signal {os.WTERMSIG(status)}", seconds)
+    return Verdict(mutant, os.WEXITSTATUS(status) != 0, _first_failure(log), seconds)
+
+
+def _overlay(real: Path, copy: Path, parts: tuple[str, ...], text: str) -> None:
+    """A folder like `real`, by links, in which the file at `parts` holds `text`."""
+    copy.mkdir()
+    for entry in real.iterdir():
+        target = copy / entry.name
+        if entry.name == parts[0]:
+            if len(parts) == 1:
+                target.write_text(text)
+            else:
+                _overlay(entry, target, parts[1:], text)
+        elif entry.name == "__pycache__":
+            unchanged = f"{Path(parts[0]).stem}.*"
+            shutil.copytree(entry, target, ignore=shutil.ignore_patterns(unchanged))
+        else:
+            target.symlink_to(entry.resolve())
+
+
+def _run(subject: Subject, source: Path, folder: Path) -> None:
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ["HYPOTHESIS_PROFILE"] = "first-failure"
+    os.environ["PYTHONPATH"] = str(source)
+    os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
+    sys.path.insert(0, str(source))
+    status = 3
+    try:
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        status = pytest.main([*options, *subject.tests]) if subject.tests else 0
+        if status == 0 and subject.lit:
+            command = ["lit", "-v", "-j1", "--max-failures=1", f"--param=source={source}"]
+            lit = [str(Path(sys.executable).with_name(command[0])), *command[1:], *subject.lit]
+            status = subprocess.run(lit, check=False).returncode
+    finally:
+        sys.stdout.flush()
+        os._exit(int(status))
+
+
+def _wait(process: int) -> tuple[int, float]:
+    end = time.monotonic() + _WALL_SECONDS
+    while True:
+        done, status, usage = os.wait4(process, os.WNOHANG)
+        if done:
+            _kill_group(process)
+            return status, usage.ru_utime + usage.ru_stime
+        if time.monotonic() > end:
+            _kill_group(process)
+        time.sleep(0.02)
+
+
+def _kill_group(process: int) -> None:
+    try:
+        os.killpg(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _first_failure(log: str) -> str:
+    found = re.search(r"^(?:FAILED|ERROR|FAIL:) (?:tilepass :: )?(\S+)", log, re.MULTILINE)
+    return found[1] if found else ""

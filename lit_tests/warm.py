@@ -129,7 +129,8 @@ def serve(path: str) -> None:
         for key, _ in waiting.select():
             if key.fileobj is sys.stdin:
                 os.unlink(path)
-                return
+                # Nanobind would list what it has not freed.
+                os._exit(0)
             if key.fileobj is not listener:
                 _finish(waiting, key.fd, *key.data)
                 continue

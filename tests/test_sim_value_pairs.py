@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.value_pairs import Pair, pairs
+from tests.value_pairs import Pair, equal_pairs, pairs
 from tilepass.testing import assert_equivalent, program_of
 
 
@@ -16,6 +16,11 @@ def test_pairs_are_told_apart_or_named(pair: Pair) -> None:
     else:
         assert difference is None
         assert pair.not_compared()
+
+
+@pytest.mark.parametrize("pair", equal_pairs(), ids=lambda pair: pair.name)
+def test_equal_kernels_are_the_same(pair: Pair) -> None:
+    assert pair.difference() is None
 
 
 def test_a_kernel_is_the_same_as_itself() -> None:

@@ -163,6 +163,43 @@ def pairs() -> list[Pair]:
             *_programs()]  # fmt: skip
 
 
+def equal_pairs() -> list[Pair]:
+    """Kernels that compute the same in two ways, on whatever values."""
+    zero = "%zero = arith.constant dense<{}> : T\n"
+    swapped = [
+        _unary(f"{name} with its operands swapped", source, f"%r = {name} %x, %y : T",
+               f"%r = {name} %y, %x : T")
+        for source in ("f32", "f16", "bf16")
+        for name in ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+                     "arith.addf", "arith.mulf")
+    ]  # fmt: skip
+    return [
+        *swapped,
+        _unary("x + -0 / x", "f32", zero.format("-0.0") + "%r = arith.addf %x, %zero : T",
+               zero.format("0.0") + "%r = arith.subf %x, %zero : T"),
+        _unary("x / 8 / x * 0.125", "f32", zero.format("8.0") + "%r = arith.divf %x, %zero : T",
+               zero.format("0.125") + "%r = arith.mulf %x, %zero : T"),
+        _unary("x + x / 2 * x", "f32", "%r = arith.addf %x, %x : T",
+               zero.format("2.0") + "%r = arith.mulf %x, %zero : T"),
+        _unary("-x / x with its sign bit flipped", "f32", "%r = arith.negf %x : T",
+               "%b = tt.bitcast %x : T -> tensor<64xi32>\n"
+               "%s = arith.constant dense<-2147483648> : tensor<64xi32>\n"
+               "%f = arith.xori %b, %s : tensor<64xi32>\n"
+               "%r = tt.bitcast %f : tensor<64xi32> -> T"),
+        _unary("not x < y / unordered or x >= y", "f32",
+               "%c = arith.cmpf olt, %x, %y : T\n %t = arith.constant dense<true> : tensor<64xi1>\n"
+               "%d = arith.xori %c, %t : tensor<64xi1>\n"
+               "%r = arith.extui %d : tensor<64xi1> to tensor<64xi8>",
+               "%d = arith.cmpf uge, %x, %y : T\n"
+               "%r = arith.extui %d : tensor<64xi1> to tensor<64xi8>", "i8"),
+        _unary("x / 8 / x >> 3, unsigned", "i32",
+               zero.format("8") + "%r = arith.divui %x, %zero : T",
+               zero.format("3") + "%r = arith.shrui %x, %zero : T"),
+        _unary("x * 8 / x << 3", "i32", zero.format("8") + "%r = arith.muli %x, %zero : T",
+               zero.format("3") + "%r = arith.shli %x, %zero : T"),
+    ]  # fmt: skip
+
+
 def _elementwise(
     name: str, source: str, before: str, after: str, target: str | None = None
 ) -> Pair:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilepass.ir.engine import ir
-from tilepass.sim import casts, integers
+from tilepass.sim import casts, extrema, integers
 from tilepass.sim.elements import Element
 from tilepass.sim.integers import Binary
 from tilepass.sim.poison import (
@@ -208,10 +208,10 @@ _FLOAT_BINARY: dict[str, Any] = {
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.remf": np.fmod,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
+    "arith.maxnumf": extrema.maxnum,
+    "arith.minnumf": extrema.minnum,
+    "arith.maximumf": extrema.maximum,
+    "arith.minimumf": extrema.minimum,
     "tt.precise_divf": np.divide,
     "tt.approx_divf": np.divide,
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilepass.sim import extrema
 from tilepass.sim.elements import Element
 from tilepass.sim.poison import elementwise
 from tilepass.sim.site import Site
@@ -119,7 +120,9 @@ def absolute(site: Site) -> Step:
 def clamp(site: Site) -> Step:
     """`propagateNan` 0 ignores a NaN of the first operand as fmax and fmin do."""
     larger, smaller = (
-        (np.maximum, np.minimum) if site.integer("propagateNan", 0) else (np.fmax, np.fmin)
+        (extrema.maximum, extrema.minimum)
+        if site.integer("propagateNan", 0)
+        else (extrema.maxnum, extrema.minnum)
     )
     return site.compute(elementwise(lambda x, least, most: smaller(larger(x, least), most)))
 

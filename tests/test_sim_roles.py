@@ -86,7 +86,7 @@ tt.func private @same(%a: i32) -> i32 {
 }
 """
     )
-    assert program_of(text).roles["p"] == Role.PLACE
+    assert program_of(text).roles["p"] == Role.PLACE | Role.LOADED
 
 
 def test_sums_are_known() -> None:
@@ -108,7 +108,11 @@ tt.func @kernel(%x: !tt.ptr<f32> loc("x"), %y: !tt.ptr<f32> loc("y"),
   tt.return
 }
 """
-    assert program_of(text).roles == {"x": Role.SUMMED, "y": Role.NONE, "out": Role.NONE}
+    assert program_of(text).roles == {
+        "x": Role.SUMMED | Role.LOADED,
+        "y": Role.LOADED,
+        "out": Role.STORED,
+    }
 
 
 def arguments(kind: Kind, *lines: str, **moderate: Any) -> dict[str, Any]:

@@ -484,6 +484,12 @@ def _programs() -> list[Pair]:
                 atomic.format("relaxed"), found=False),
         _scalar("volatile dropped", loaded.format("{isVolatile = true} "), loaded.format(""),
                 found=False),
+        _scalar("a load before / behind a store through another argument",
+                "%v = tt.load %x_at : !tt.ptr<i32>\n" + stored.format("%c1")
+                + "\ntt.store %total, %c1 : !tt.ptr<i32>\ntt.store %at, %v : !tt.ptr<i32>",
+                stored.format("%c1") + "\ntt.store %total, %c1 : !tt.ptr<i32>\n"
+                "%v = tt.load %x_at : !tt.ptr<i32>\ntt.store %at, %v : !tt.ptr<i32>",
+                found=False),
         _scalar("a cache modifier", loaded.format("cacheModifier = cg "), loaded.format(""),
                 found=False),
     ]  # fmt: skip

@@ -125,7 +125,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Execute a kernel of source TTIR, TTIR or TTGIR on the CPU for random "
         "arguments. Alone: report undefined behaviour, accesses out of bounds, reads of memory "
         "that nobody wrote, and what can go wrong with barriers and asynchronous copies in any "
-        "order. Against another file: also compare every array, bit by bit.",
+        "order, and races of programs in global memory. Against another file: compare every array, "
+        "bit by bit.",
         epilog="Exit status: 0 nothing found, 1 something found, 2 operations that cannot be "
         "simulated. SHAPES: 64 gives every integer parameter the value 64 and every array 64 x 64 "
         "elements and a margin; 64,K=100,a_ptr=128x100 sets some by name.",
@@ -134,8 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", metavar="FILE", help="IR that has to compute the same")
     parser.add_argument("--shapes", action="append", metavar="SHAPES", help="sizes (default: 64 "
                         "and 100); may be given several times")  # fmt: skip
-    parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="random inputs "
-                        "for each shape (default 3)")  # fmt: skip
+    parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="inputs for "
+                        "each shape (default 3); two files are compared on moderate, special and "
+                        "wide values in turn")  # fmt: skip
     parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: 3 in each "
                         "dimension that the kernel asks about)")  # fmt: skip
     parser.add_argument(

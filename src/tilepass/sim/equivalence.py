@@ -21,6 +21,7 @@ from tilepass.sim.compiler import Program
 from tilepass.sim.faults import Fault, StepLimit
 from tilepass.sim.inputs import MODERATE, Kind, Shapes, Values, make_arguments, parse_shapes
 from tilepass.sim.parameter_groups import grouped
+from tilepass.sim.roles import Role
 from tilepass.sim.values import STEP_LIMIT, Outcome, run
 
 Kernel = engine.Module | Program
@@ -294,7 +295,22 @@ def not_compared(*programs: Program) -> list[str]:
                 given = operation.attributes.get(attribute)
                 if given is not None and str(given) not in plain:
                     found[said] = None
-    return list(found)
+    return [*found, *(["arguments that overlap"] if any(map(_may_overlap, programs)) else [])]
+
+
+def _may_overlap(program: Program) -> bool:
+    """Whether what is stored through one argument could be what is loaded through another."""
+    arrays = [
+        (group, program.roles[group.name])
+        for group in grouped(program.parameters)
+        if group.rank is not None or group.parameter.type.of.kind == "pointer"
+    ]
+    return any(
+        Role.STORED in role and Role.LOADED in other and one.name != two.name
+        and one.element == two.element
+        for one, role in arrays
+        for two, other in arrays
+    )  # fmt: skip
 
 
 def reservations(runs: Sequence[Execution], before: Program, after: Program) -> list[str]:

@@ -24,6 +24,10 @@ class Role(Flag):
     """It reaches an address, a mask, a coordinate, a bound, a branch or an assumption."""
     SUMMED = auto()
     """It meets others in a dot, a reduction or a scan."""
+    LOADED = auto()
+    """The array is read."""
+    STORED = auto()
+    """The array is written."""
 
 
 # Bits of a set of sources: two for each parameter, that it points to something and its data.
@@ -66,7 +70,17 @@ _LOCAL_STORES = frozenset(("ttg.local_store", "ttng.tmem_store", "ttng.tc_gen5_m
                             "ttng.tc_gen5_mma_scaled"))  # fmt: skip
 _SUMS = frozenset(("tt.dot", "tt.dot_scaled", "ttng.warp_group_dot", "ttng.tc_gen5_mma",
                    "ttng.tc_gen5_mma_scaled", "tt.reduce", "tt.scan"))  # fmt: skip
-_YIELDS = frozenset(("scf.yield", "ttg.warp_yield"))
+# Operand that says where is written.
+_STORES = {
+    "tt.store": 0,
+    "tt.atomic_rmw": 0,
+    "tt.atomic_cas": 0,
+    "tt.descriptor_store": 0,
+    "tt.descriptor_reduce": 0,
+    "tt.descriptor_scatter": 0,
+    "amdg.buffer_store": 1,
+    **dict.fromkeys(_COPIES_OUT, 0),
+}
 
 
 def roles_of(module: engine.Module, function: Operation) -> list[Role]:
@@ -77,12 +91,19 @@ def roles_of(module: engine.Module, function: Operation) -> list[Role]:
     for index, parameter in enumerate(parameters):
         flow.start(parameter, index)
     flow.spread()
-    places, sums = flow.reaching(flow.places), flow.reaching(flow.sums)
+    marks = (
+        (Role.PLACE, flow.reaching(flow.places), _DATA),
+        (Role.SUMMED, flow.reaching(flow.sums), _DATA),
+        (Role.LOADED, flow.reaching(flow.loads), _POINTERS),
+        (Role.STORED, flow.reaching(flow.stores), _POINTERS),
+    )
     found: list[Role] = []
     for index in range(len(parameters)):
-        own = _DATA << 2 * index
-        role = Role.PLACE if places & own else Role.NONE
-        found.append(role | Role.SUMMED if sums & own else role)
+        role = Role.NONE
+        for mark, sources, bit in marks:
+            if sources & bit << 2 * index:
+                role |= mark
+        found.append(role)
     return found
 
 
@@ -101,6 +122,8 @@ class _Flow:
     def __init__(self) -> None:
         self.places: set[int] = set()
         self.sums: set[int] = set()
+        self.loads: set[int] = set()
+        self.stores: set[int] = set()
         self._into: defaultdict[int, set[int]] = defaultdict(set)
         # From a pointer to what is loaded through it.
         self._loaded: defaultdict[int, set[int]] = defaultdict(set)
@@ -170,6 +193,10 @@ class _Flow:
         keys = [_key(each) for each in operands]
         if name in _SUMS:
             self.sums.update(keys)
+        if name in _LOADS or name in _COPIES_IN:
+            self.loads.add(keys[0])
+        if name in _STORES:
+            self.stores.add(keys[_STORES[name]])
         self.places.update(
             key
             for at, key in enumerate(keys)

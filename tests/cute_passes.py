@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilepass.core.errors import TilepassError
-from tilepass.core.pass_base import Anchor, Pass, PassContext
+from tilepass.core.pass_base import Anchor, BinaryFigures, Pass, PassContext
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module, operations
 
@@ -47,6 +47,7 @@ class LookGemms(Pass):
         names = [operation.name for operation in operations(lowered)]
         context.remarks.analysis(None, f"lowered to {names.count('nvvm.mma.sync')} loops of mma")
         figures = context.trial(module)
+        assert isinstance(figures, BinaryFigures)
         context.remarks.analysis(None, f"compiled to {figures.mma_count} mma")
 
 

@@ -194,7 +194,9 @@ class Trials:
         self.compiled += 1
         stalls = 15 - _serpentines_in(module)
         word = f"/* 0x{0:016x} */ /* 0x{stalls << 41:016x} */"
-        return BinaryFigures(168, 0, 0, 0, 60, word, "")
+        return BinaryFigures(
+            registers=168, local_loads=0, local_stores=0, mma_count=60, sass=word, ptx=""
+        )
 
 
 def _serpentines_in(module: Module) -> int:

@@ -24,6 +24,7 @@ from tests.ws_core_support import (
 )
 from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import PassFailure
+from tilepass.core.figures import StaticFigures
 from tilepass.core.options import build_options
 from tilepass.core.pass_base import Target
 from tilepass.core.registry import find_pass, source_hash
@@ -218,30 +219,39 @@ ptxas info    : (C7515) Potential Performance Loss: wgmma.mma_async instructions
 due to insufficient register resources for the wgmma pipeline in function 'kernel'
 ptxas info    : Compiling entry function 'kernel' for 'sm_90a'
     128 bytes stack frame, 96 bytes spill stores, 104 bytes spill loads
+ptxas info    : Used 168 registers, used 1 barriers
 """
 
 
-def test_what_ptxas_undoes_is_a_remark() -> None:
+def test_what_ptxas_says() -> None:
     log = AssemblerLog.parse(LOG)
     reason = "insufficient register resources for the wgmma pipeline"
     assert log == AssemblerLog(96, 104, (f"C7515: {reason}",))
-    instance = find_pass(PASS)(Options(scheme="cooperative"))
-    compiled = compile_small("bf16", "scheme=none")
-    context = make_context(instance)
-    instance.run(compiled.before, context)
-    instance.assembled(log, context)
-    passed, spills, serialized = context.remarks.remarks
-    assert (passed.kind, spills.kind, serialized.kind) == ("passed", "missed", "missed")
-    assert passed.location == spills.location == serialized.location is not None
-    assert spills.message.startswith("ptxas spills 96 bytes a thread and loads 104: ")
-    assert serialized.message == f"ptxas runs the dots one after the other (C7515: {reason})"
+    assert (log.registers, log.stack_bytes) == (168, 128)
 
 
-def test_a_kernel_left_alone_gets_no_remark_from_ptxas() -> None:
+@pytest.mark.parametrize(("spills", "scheme"), [(0, "cooperative"), (96, "none")])
+def test_a_scheme_that_spills_more_is_not_chosen(spills: int, scheme: str) -> None:
+    """By trials of copies, which are what would be built; the module itself is built once."""
+    tried: list[set[str]] = []
+
+    def trial(module: engine.Module) -> StaticFigures:
+        tried.append(engine.operation_names(module))
+        specialized = "ttg.warp_specialize" in tried[-1]
+        return StaticFigures(registers=168, spill_store_bytes=spills if specialized else 8)
+
     instance = find_pass(PASS)()
+    module = compile_small("bf16", "scheme=none").before
     context = make_context(instance)
-    instance.assembled(AssemblerLog.parse(LOG), context)
-    assert context.remarks.remarks == []
+    context.trial = trial
+    instance.run(module, context)
+    (decision,) = context.decisions
+    assert ["ttg.warp_specialize" in names for names in tried] == [True, False][
+        : 2 if spills else 1
+    ]
+    assert (decision.value == "none") == (scheme == "none")
+    assert ("ttg.warp_specialize" in engine.operation_names(module)) == (scheme != "none")
+    assert (context.remarks.remarks[-1].kind == "missed") == (scheme == "none")
 
 
 FACTS = {"arch": 90, "dot": "shared", "programs_per_sm": 1}

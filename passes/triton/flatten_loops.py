@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.analysis.cost_model import flatten_choice
+from tilepass.analysis.loop_attributes import lost_by_fusing, lost_by_nesting
 from tilepass.analysis.loop_fusion import (
     clamp_upper_bound,
     fusion_obstacle,
@@ -15,6 +16,7 @@ from tilepass.analysis.loop_fusion import (
 from tilepass.analysis.nest_facts import (
     Obstacle,
     dots_in,
+    fused_shared_bytes,
     has_inner_loop,
     match_nest,
     nest_facts,
@@ -26,9 +28,9 @@ from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
-from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.pass_base import Forms, Pass, PassContext
 from tilepass.core.registry import register
-from tilepass.ir.engine import Module, ir
+from tilepass.ir.engine import Module, copied_at, ir
 from tilepass.ir.loops import Loop, LoopNest, outermost_loops
 
 _FLATTEN = "tt.flatten"
@@ -70,6 +72,10 @@ class FlattenLoops(Pass):
     where neither has an opinion, and removes a `tt.flatten` of the source where flattening is wrong
     or would not compile. `on` is an error for a tile loop or a nest of loops with a dot that cannot
     be flattened; a dot loop with no loop around it gets a remark.
+    `auto` leaves alone a nest whose author said something of the loops that the other form does not
+    keep (analysis.loop_attributes), one that would take more shared memory than the target has, and
+    one whose other form a trial compilation shows to spill more or to run its dots one after the
+    other; `on` and `off` say what is lost, and `on` is an error where shared memory is exceeded.
     Refused with a remark, or with that error: no or several inner loops; loops that are no
     persistent tile loops; inner bounds that depend on the tile or on memory; side effects between
     the loops; operations that order memory accesses; loads of what the tile stores; carried values
@@ -100,7 +106,7 @@ class FlattenLoops(Pass):
             if isinstance(nest, Obstacle):
                 self._refuse(loop, nest, context)
             elif nest is not None:
-                self._decide(nest, context)
+                self._decide(nest, module, context)
 
     def _match(self, loop: Loop, context: PassContext) -> LoopNest | Obstacle | None:
         """The nest to decide about, why there is none, or None for a loop of no interest."""
@@ -139,30 +145,89 @@ class FlattenLoops(Pass):
         del loop.operation.attributes[_FLATTEN]
         context.remarks.passed(loop.operation, f"removed tt.flatten: {obstacle}")
 
-    def _decide(self, nest: LoopNest, context: PassContext) -> None:
-        loop = nest.outer
-        current = _flattened(loop)
+    def _decide(self, nest: LoopNest, module: Module, context: PassContext) -> None:
+        loop, forced = nest.outer, self.options.mode == "on"
+        current = "on" if _flattened(loop) else "off"
+        facts, lost = _facts(nest, context), _lost(nest, context)
+        too_much = _too_much_shared_memory(facts, context)
+        if forced and too_much:
+            message = f"mode=on, but this loop cannot be flattened: {too_much}"
+            place = context.remarks.locate(loop.operation)
+            raise TilepassError(Diagnostic("error", message, place).format())
+
+        def objection(value: str) -> str:
+            kept = f"{', '.join(lost)} would be lost; say mode=on or mode=off" if lost else ""
+            return "; ".join(filter(None, (kept, too_much if value == "on" else "")))
+
         decision = context.decide(
             "flatten",
             loop.operation,
-            nest_facts(nest, context),
-            forced="on" if self.options.mode == "on" else None,
+            facts,
+            forced="on" if forced else None,
             model=flatten_choice,
-            default=Choice("on" if current else "off", "as the source has it"),
+            default=Choice(current, "as the source has it"),
+            forms=Forms(current, lambda value: _form(module, loop, value, context), objection),
         )
-        wanted = decision.value == "on"
-        clamped = wanted and trip_count_obstacle(nest, context.compiler) is not None
-        if clamped:
-            clamp_upper_bound(nest.inner[0])
-        if wanted:
-            loop.operation.attributes[_FLATTEN] = ir.UnitAttr.get(loop.operation.context)
-        elif current:
-            del loop.operation.attributes[_FLATTEN]
-        if wanted == current and not clamped:
+        if decision.source == "source":
+            context.remarks.missed(loop.operation, f"unchanged: {decision}")
+            return
+        clamped = _apply(nest, decision.value, context)
+        if decision.value == current and not clamped:
             context.remarks.analysis(loop.operation, f"unchanged: {decision}")
             return
         note = "; the inner loop's upper bound is clamped to its lower one" if clamped else ""
+        note += _loss(lost) if decision.value != current else ""
         context.remarks.passed(loop.operation, f"{decision}{note}")
+
+
+def _facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
+    return {
+        **nest_facts(nest, context),
+        "fused_shared_bytes": fused_shared_bytes(nest, context),
+    }
+
+
+def _lost(nest: LoopNest, context: PassContext) -> list[str]:
+    """What the author said of the loops and the form that they do not have yet does not keep."""
+    if _flattened(nest.outer):
+        return lost_by_nesting(nest)
+    return lost_by_fusing(nest, context.compiler)
+
+
+def _loss(lost: list[str]) -> str:
+    return f"; lost: {', '.join(lost)}" if lost else ""
+
+
+def _too_much_shared_memory(facts: Mapping[str, Fact], context: PassContext) -> str:
+    """Why the target cannot hold the fused loop, empty where it can or nobody knows."""
+    needed, limit = facts["fused_shared_bytes"], context.target and context.target.shared_bytes
+    if not isinstance(needed, int) or limit is None or needed <= limit:
+        return ""
+    return f"the fused loop takes at least {needed} bytes of shared memory of {limit}"
+
+
+def _form(module: Module, loop: Loop, value: str, context: PassContext) -> Module:
+    """The module with the nest of a loop in the form that a value asks for."""
+    copy, operation = copied_at(module, loop.operation)
+    nest = match_nest(Loop(operation))
+    assert isinstance(nest, LoopNest)
+    if value != ("on" if _flattened(loop) else "off"):
+        _apply(nest, value, context)
+    return copy
+
+
+def _apply(nest: LoopNest, value: str, context: PassContext) -> bool:
+    """Give a nest the form; returns whether the inner loop's bound had to be clamped."""
+    operation = nest.outer.operation
+    if value == "off":
+        if _flattened(nest.outer):
+            del operation.attributes[_FLATTEN]
+        return False
+    clamped = trip_count_obstacle(nest, context.compiler) is not None
+    if clamped:
+        clamp_upper_bound(nest.inner[0])
+    operation.attributes[_FLATTEN] = ir.UnitAttr.get(operation.context)
+    return clamped
 
 
 def _decide_off(loop: Loop, context: PassContext) -> None:
@@ -170,8 +235,9 @@ def _decide_off(loop: Loop, context: PassContext) -> None:
         return
     nest = match_nest(loop)
     facts: Mapping[str, Fact] = {}
+    note = ""
     if isinstance(nest, LoopNest) and dots_in(nest.inner[0]):
-        facts = nest_facts(nest, context)
+        facts, note = nest_facts(nest, context), _loss(lost_by_nesting(nest))
     decision = context.decide(
         "flatten",
         loop.operation,
@@ -181,7 +247,7 @@ def _decide_off(loop: Loop, context: PassContext) -> None:
         default=Choice("on", "as the source has it"),
     )
     del loop.operation.attributes[_FLATTEN]
-    context.remarks.passed(loop.operation, str(decision))
+    context.remarks.passed(loop.operation, f"{decision}{note}")
 
 
 def _flattened(loop: Loop) -> bool:

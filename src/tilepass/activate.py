@@ -182,7 +182,7 @@ def _context_maker(session: Session, version: Callable[[], CompilerVersion]) -> 
             remarks=sink,
             target=target,
             compile_options=options,
-            decisions=session.decisions,
+            history=session.decisions,
         )
 
     return make

@@ -102,7 +102,8 @@ def _try(
     ]
     rewrite_all(rewrites, drop_loads=drop_loads)
     assert context.trial is not None
-    figures: BinaryFigures = context.trial(candidate)
+    figures = context.trial(candidate)
+    assert isinstance(figures, BinaryFigures)
     return Verdict(
         dict(orders),
         figures.local_loads + figures.local_stores,

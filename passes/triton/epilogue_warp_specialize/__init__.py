@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from tilepass.analysis.loop_attributes import lost_by_specializing
 from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
-from tilepass.core.assembler import AssemblerLog
 from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
-from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.registry import register
-from tilepass.ir.engine import Module
+from tilepass.ir.engine import Module, copied_at
 from tilepass.ir.loops import Loop, nest_of
 from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
@@ -32,6 +32,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, choose
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
+
+_AS_IT_IS = "none"
 
 
 @register
@@ -110,7 +112,9 @@ class EpilogueWarpSpecialize(Pass):
     of steps varies or the tile loop carries scalars; epilogues that are not computed tile element
     by tile element (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory
     or registers than there are.
-    Spills and serialized wgmma that ptxas reports of the rewritten kernel are remarks too.
+    `auto` leaves alone what the author said something of that the loops of warps do not keep
+    (`disable_licm`, `num_stages=1`), and what a trial compilation shows to spill more than the
+    source's form, or to run its dots one after the other.
     """
 
     name = "epilogue-warp-specialize"
@@ -130,25 +134,9 @@ class EpilogueWarpSpecialize(Pass):
             if isinstance(nest, Refusal):
                 self._refuse(loop, nest, context)
             else:
-                self._specialize(nest, context)
+                self._specialize(nest, module, context)
 
-    def assembled(self, log: AssemblerLog, context: PassContext) -> None:
-        """Say where ptxas undoes what the rewrite is for."""
-        for decision in context.decisions:
-            if decision.value not in SCHEMES:
-                continue
-            if log.spill_store_bytes or log.spill_load_bytes:
-                context.remarks.missed(
-                    decision.location,
-                    f"ptxas spills {log.spill_store_bytes} bytes a thread and loads "
-                    f"{log.spill_load_bytes}: take a smaller tile or another scheme",
-                )
-            for reason in log.serialized:
-                context.remarks.missed(
-                    decision.location, f"ptxas runs the dots one after the other ({reason})"
-                )
-
-    def _specialize(self, nest: PersistentNest, context: PassContext) -> None:
+    def _specialize(self, nest: PersistentNest, module: Module, context: PassContext) -> None:
         machine = _machine(context)
         found = {
             name: self._plan(name, nest, machine)
@@ -173,7 +161,10 @@ class EpilogueWarpSpecialize(Pass):
             facts,
             forced=None if self.options.scheme == "auto" else self.options.scheme,
             model=scheme_choice,
-            default=Choice("none", "no measurement covers these facts"),
+            default=Choice(_AS_IT_IS, "no measurement covers these facts"),
+            forms=Forms(
+                _AS_IT_IS, lambda name: self._form(module, nest, name, context), _loss(nest)
+            ),
         )
         plan = plans.get(decision.value)
         if plan is None:
@@ -183,8 +174,7 @@ class EpilogueWarpSpecialize(Pass):
         for each in nest.invariant:
             if each.name in DESCRIPTOR_MAKERS:
                 context.remarks.passed(each, "made once, in front of the tile loop")
-        nest.move_invariant()
-        SCHEMES[plan.scheme].build(nest, plan, machine)
+        _build(nest, plan, machine)
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         plan = attempt(self._choose, SCHEMES[name], nest, machine)
@@ -193,6 +183,20 @@ class EpilogueWarpSpecialize(Pass):
     def _choose(self, scheme: Scheme, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         refusal = scheme.obstacle(nest, machine) or late_refusal(nest, self.options)
         return refusal or choose(scheme, nest, self.options, machine.limits)
+
+    def _form(
+        self, module: Module, nest: PersistentNest, name: str, context: PassContext
+    ) -> Module:
+        """A copy of the module in which a scheme has been built, or none."""
+        copy, operation = copied_at(module, nest.outer.operation)
+        if name != _AS_IT_IS:
+            machine, same = _machine(context), match(Loop(operation), context.target)
+            assert isinstance(same, PersistentNest)
+            # Building stands on what a nest was asked before: its plan is made, not taken over.
+            plan = self._plan(name, same, machine)
+            assert isinstance(plan, Plan)
+            _build(same, plan, machine)
+        return copy
 
     def _facts(
         self, nest: PersistentNest, plans: Mapping[str, Plan], context: PassContext
@@ -214,6 +218,18 @@ class EpilogueWarpSpecialize(Pass):
         message = f"scheme={scheme}, but this loop cannot be specialized so: {refusal}"
         place = context.remarks.locate(refusal.operation)
         raise TilepassError(Diagnostic("error", message, place).format())
+
+
+def _build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
+    nest.move_invariant()
+    SCHEMES[plan.scheme].build(nest, plan, machine)
+
+
+def _loss(nest: PersistentNest) -> Callable[[str], str]:
+    loops = nest_of(nest.outer)
+    lost = lost_by_specializing(loops) if loops else []
+    reason = f"{', '.join(lost)} would be lost; say scheme=NAME" if lost else ""
+    return lambda _: reason
 
 
 def _limited_registers(loop: Loop, context: PassContext) -> Refusal | None:

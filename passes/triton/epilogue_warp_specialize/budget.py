@@ -29,14 +29,17 @@ class Limits:
     registers: int
 
 
-# CUDA C++ Programming Guide, technical specifications per compute capability: shared memory per
-# thread block (opt-in) and registers per thread block.
-_LIMITS: Mapping[int | str, Limits] = {90: Limits(shared_bytes=227 * 1024, registers=64 * 1024)}
+# CUDA C++ Programming Guide, technical specifications per compute capability: registers per thread
+# block.
+_REGISTERS: Mapping[int | str, int] = {90: 64 * 1024}
 
 
 def limits_of(target: Target) -> Limits | None:
     """The limits of a target, None where they are not known."""
-    return _LIMITS.get(target.arch) if target.backend == "cuda" else None
+    registers, shared_bytes = _REGISTERS.get(target.arch), target.shared_bytes
+    if registers is None or shared_bytes is None:
+        return None
+    return Limits(shared_bytes, registers)
 
 
 def requested_registers(

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tilepass.analysis.loop_attributes import attribute_facts, fused_stages
 from tilepass.analysis.structure import nested
 from tilepass.core.decisions import Fact
 from tilepass.core.pass_base import PassContext, Target
@@ -35,7 +36,9 @@ DOTS_OF_ALL_TARGETS = (*DOTS, "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
 # Which operand of a dot is the accumulator.
 _ACCUMULATOR = 2
 _LOOPS = ("scf.for", "scf.while")
-LOADS = ("tt.load", "tt.descriptor_load", "tt.descriptor_gather")
+_TMA_LOADS = ("tt.descriptor_load", "tt.descriptor_gather")
+LOADS = ("tt.load", *_TMA_LOADS)
+_TMA_STORE = "tt.descriptor_store"
 # What may stand between a load and a dot that reads its operand from shared memory.
 _VIEWS = ("tt.trans", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans")
 # No grid has as many programs: a tile loop with such a step runs once in each of them.
@@ -124,7 +127,9 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
 
     `dot` is how the dot gets its operands (see `dot_kind`); tile sizes in elements,
     `epilogue_bytes` stored per tile, `load_bytes` loaded per step of the inner loop,
-    `accumulator_registers` per thread; `programs_per_sm` is 1 unless `maxnreg` asks for more.
+    `accumulator_registers` per thread; `programs_per_sm` is 1 unless `maxnreg` asks for more;
+    `num_stages` is the kernel's, `tile_loop.NAME` and `dot_loop.NAME` what the author said of the
+    loops.
     """
     warps = num_warps(nest.outer.operation, context)
     dot = dots_in(nest.inner[0])[0]
@@ -145,8 +150,32 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
         "accumulator_registers": None if warps is None else rows * columns // (32 * warps),
         "num_warps": warps,
         "programs_per_sm": _programs_per_sm(warps, context),
-        "warp_specialized": nest.outer.attribute("tt.warp_specialize") is not None,
+        "warp_specialized": any(
+            loop.attribute("tt.warp_specialize") is not None for loop in (nest.outer, nest.inner[0])
+        ),
+        "num_stages": _option("num_stages", context),
+        **attribute_facts(nest),
     }
+
+
+def fused_shared_bytes(nest: LoopNest, context: PassContext) -> int | None:
+    """Shared memory that the fused loop takes at least, None where it cannot be told.
+
+    Its stages of the dot's operands, the tile that is stored and what is loaded for the epilogue,
+    all of that by TMA, are in use at once; while the loops are two, the last takes the place of the
+    first. Operands that are computed are left out.
+    """
+    stages = fused_stages(attribute_facts(nest), context.compiler) or _option("num_stages", context)
+    dots = dots_in(nest.inner[0])
+    operands = [_source(dot.operands[index]) for dot in dots for index in (0, 1)]
+    loads = [each for each in operands if each is not None and each.name in LOADS]
+    if stages is None or any(each.name == "tt.load" for each in loads):
+        return None
+    after = [inside for each in nest.after for inside in (each, *nested(each))]
+    stored = [_bytes(each.operands[1].type) for each in after if each.name == _TMA_STORE]
+    loaded = [_bytes(each.results[0].type) for each in after if each.name in _TMA_LOADS]
+    each_stage = sum(_bytes(each.results[0].type) for each in dict.fromkeys(loads))
+    return stages * each_stage + max(stored, default=0) + sum(loaded)
 
 
 def dot_kind(nest: LoopNest) -> str:
@@ -179,16 +208,26 @@ def num_warps(operation: Operation, context: PassContext) -> int | None:
     attribute = current.attributes.get("ttg.num-warps")
     if isinstance(attribute, ir.IntegerAttr):
         return attribute.value
-    option = context.compile_options.get("num_warps")
+    return _option("num_warps", context)
+
+
+def _option(name: str, context: PassContext) -> int | None:
+    option = context.compile_options.get(name)
     return option if isinstance(option, int) else None
 
 
 def _loaded(value: ir.Value) -> bool:
     """Whether a value is a load's result, or a view of one, or carried into the loop."""
+    source = _source(value)
+    return source is None or source.name in LOADS
+
+
+def _source(value: ir.Value) -> Operation | None:
+    """The operation that a value is a view of the result of."""
     source = defining_operation(value)
     while source is not None and source.name in _VIEWS and len(source.operands):
         source = defining_operation(source.operands[0])
-    return source is None or source.name in LOADS
+    return source
 
 
 def _comes_from_program_id(value: ir.Value) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, cast
 
 from tilepass.core.diagnostics import SourceLocation
+from tilepass.core.figures import Trial
 
-DecisionSource = Literal["forced", "profile", "cost-model", "default"]
+DecisionSource = Literal["forced", "profile", "cost-model", "default", "source"]
 Fact = str | int | float | bool | None
 
 
@@ -34,7 +35,9 @@ class Proposal:
 class Decision:
     """A choice on record. Enough stands here to reproduce it: kind, facts, source.
 
-    `proposals` are those of all sources, first the one that is asked first.
+    `proposals` are those of all sources, first the one that is asked first; the source "source" is
+    the form that the author wrote, where something speaks against another. `trials` are the forms
+    that were compiled to see whether anything does; None where there was no way to compile them.
     """
 
     kind: str
@@ -44,12 +47,16 @@ class Decision:
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
     location: SourceLocation | None = None
     proposals: tuple[Proposal, ...] = ()
+    trials: tuple[Trial, ...] | None = ()
 
     def __str__(self) -> str:
         facts = ", ".join(f"{name}={value}" for name, value in self.facts.items())
-        return f"{self.kind} = {self.value} ({self.source}: {self.reason})" + (
-            f" from {facts}" if facts else ""
-        )
+        why = f"{self.source}: {self.reason}"
+        if self.trials is None:
+            why += "; no trial"
+        elif self.trials:
+            why += f"; trial: {'; '.join(map(str, self.trials))}"
+        return f"{self.kind} = {self.value} ({why})" + (f" from {facts}" if facts else "")
 
     def to_json(self) -> str:
         """One line of JSON, keys in a fixed order."""
@@ -104,3 +111,34 @@ def _proposal(source: DecisionSource, choice: Choice | None, otherwise: str) -> 
     if choice is None:
         return Proposal(source, None, otherwise)
     return Proposal(source, choice.value, choice.reason)
+
+
+def kept(decision: Decision, source: str, reason: str) -> Decision:
+    """The decision that leaves the loop as it is, `source`, for what speaks against the other."""
+    proposal = Proposal("source", source, f"not {decision.value}: {reason}")
+    return replace(
+        decision,
+        value=source,
+        source="source",
+        reason=proposal.reason,
+        proposals=(proposal, *decision.proposals),
+    )
+
+
+def after_trials(
+    decision: Decision, source: str, compile_form: Callable[[str], Trial], limit: int | None
+) -> Decision:
+    """The decision once the chosen form was compiled: the source's form stays where figures speak
+    against the other one.
+
+    `limit` is the target's shared memory in bytes. The source's form is compiled only where the
+    chosen one spills or is serialized: without that no form is better, by these figures.
+    """
+    chosen = compile_form(decision.value)
+    trials = [chosen]
+    drawback = chosen.drawback(None, limit)
+    if not drawback and chosen.figures and chosen.figures.suspicious:
+        trials.append(compile_form(source))
+        drawback = chosen.drawback(trials[-1], limit)
+    decision = replace(decision, trials=tuple(trials))
+    return kept(decision, source, drawback) if drawback else decision

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tilepass.core.anchor import Anchor
@@ -15,10 +15,13 @@ from tilepass.core.decisions import (
     Decision,
     Fact,
     ProfileLookup,
+    after_trials,
     decide,
+    kept,
     no_profile,
 )
 from tilepass.core.errors import TilepassError
+from tilepass.core.figures import BinaryFigures, StaticFigures, Trial
 from tilepass.core.pipeline_spec import spell_value
 from tilepass.core.remarks import RemarkSink
 
@@ -29,9 +32,11 @@ __all__ = [
     "Anchor",
     "BinaryFigures",
     "CompilerVersion",
+    "Forms",
     "NoOptions",
     "Pass",
     "PassContext",
+    "StaticFigures",
     "Target",
 ]
 
@@ -57,8 +62,25 @@ class Target:
             f"{origin} '{text}': expected cuda:NUMBER (cuda:90) or hip:gfxNAME (hip:gfx942)"
         )
 
+    @property
+    def shared_bytes(self) -> int | None:
+        """The most shared memory that one CTA can have, None where it is not known."""
+        return _SHARED_BYTES.get(self.arch)
+
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}"
+
+
+_KIB = 1024
+# CUDA C++ Programming Guide, technical specifications per compute capability: maximum amount of
+# shared memory per thread block. AMD's LDS per work group: CDNA 3 and 4 ISA, "LDS".
+_SHARED_BYTES: Mapping[int | str, int] = {
+    **dict.fromkeys((80, 87), 163 * _KIB),
+    **dict.fromkeys((86, 89, 120, 121), 99 * _KIB),
+    **dict.fromkeys((90, 100, 103), 227 * _KIB),
+    "gfx942": 64 * _KIB,
+    "gfx950": 160 * _KIB,
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -73,23 +95,17 @@ class CompilerVersion:
 
 
 @dataclass(frozen=True)
-class BinaryFigures:
-    """What a trial compilation of a module led to, read without running it.
+class Forms:
+    """What a decision chooses between: the form that the source has, and how to make another.
 
-    `registers` and `stack_bytes` are per thread, of the kernel that has most; the counts are sums
-    over all kernels of the module: `local_loads` and `local_stores` are instructions on local
-    memory (LDL, STL: spills and arrays that are not in registers), `mma_count` the `mma.sync` of
-    the PTX. `sass` is nvdisasm's listing with the encoding of each instruction, whose control bits
-    hold its issue stalls.
+    `make` gives a copy of the module in which the decision has gone a value's way; for `source`
+    that is the module as it stands. `objection` says what, without a trial, speaks against a value
+    that changes the source's form; empty if nothing does.
     """
 
-    registers: int
-    stack_bytes: int
-    local_loads: int
-    local_stores: int
-    mma_count: int
-    sass: str
-    ptx: str
+    source: str
+    make: Callable[[str], Module]
+    objection: Callable[[str], str] = lambda _: ""
 
 
 @dataclass
@@ -99,12 +115,16 @@ class PassContext:
     `target` is None where neither the command line nor the module names one; `compile_options`
     are the compiler's own (num_warps, num_stages, ...), empty when a file is processed.
 
-    Two ways to see what the compiler would make of a module, which stays as it is. None where the
-    compiler offers none (Triton):
-    `lower` gives a lowered copy for analysis; its operations keep their locations, and live only
-    as long as the copy is held.
-    `trial` compiles a copy to a binary and returns its figures.
+    Two ways to see what the compiler would make of a module, which stays as it is. None where there
+    are none:
+    `lower` (CuTe) gives a lowered copy for analysis; its operations keep their locations, and live
+    only as long as the copy is held.
+    `trial` compiles a copy to a binary and returns its figures: BinaryFigures in CuTe. In Triton it
+    goes on from the place of the pass in the pipeline, passes of tilepass that come later included;
+    None where a file is processed, and on AMD. `decide` calls it where it is given `forms`.
     Both raise TilepassError where the compiler does not take the module.
+
+    `decisions` are those of this run of the pass, `history` those of all runs.
     """
 
     pass_name: str
@@ -115,7 +135,8 @@ class PassContext:
     profile: ProfileLookup = no_profile
     decisions: list[Decision] = field(default_factory=list[Decision])
     lower: Callable[[Module], Module] | None = None
-    trial: Callable[[Module], BinaryFigures] | None = None
+    trial: Callable[[Module], StaticFigures] | None = None
+    history: list[Decision] = field(default_factory=list[Decision])
 
     def decide(
         self,
@@ -126,8 +147,14 @@ class PassContext:
         forced: str | None = None,
         model: Callable[[Mapping[str, Fact]], Choice | None],
         default: Choice,
+        forms: Forms | None = None,
     ) -> Decision:
-        """Decide and record: forced > profile > cost model > default (see core.decisions)."""
+        """Decide and record: forced > profile > cost model > default (see core.decisions).
+
+        With `forms`, what a cost model would change is compiled first where the compiler can do
+        that, and not chosen where its figures speak against it. A forced choice is not tried, nor
+        is a measured one.
+        """
         decision = decide(
             kind,
             facts,
@@ -137,8 +164,37 @@ class PassContext:
             profile=self.profile,
             location=self.remarks.locate(where),
         )
-        self.decisions.append(decision)
+        if forms and decision.source == "cost-model" and decision.value != forms.source:
+            decision = self._tried(decision, forms)
+        self.record(decision)
         return decision
+
+    def record(self, decision: Decision) -> None:
+        """Keep a decision, new or of an earlier run of the pass that had the same outcome."""
+        self.decisions.append(decision)
+        self.history.append(decision)
+
+    def retract(self) -> None:
+        """Take back what this run decided: nothing of it has come true."""
+        for decision in self.decisions:
+            self.history.remove(decision)
+        self.decisions.clear()
+
+    def _tried(self, decision: Decision, forms: Forms) -> Decision:
+        if reason := forms.objection(decision.value):
+            return kept(decision, forms.source, reason)
+        trial = self.trial
+        if trial is None:
+            return replace(decision, trials=None)
+
+        def compile_form(value: str) -> Trial:
+            try:
+                return Trial(value, trial(forms.make(value)))
+            except TilepassError as error:
+                return Trial(value, None, str(error).strip().partition("\n")[0])
+
+        limit = self.target.shared_bytes if self.target else None
+        return after_trials(decision, forms.source, compile_form, limit)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tilepass.dump.tools import Tools, as_file, find_tools, run_tool
 from tilepass.frontends.cute.lowering import CuteBinary, compile_copy
 from tilepass.ir.engine import Module
 
-_RESOURCES = re.compile(r"Function \S+:\s+REG:(\d+) STACK:(\d+)")
+_RESOURCES = re.compile(r"Function \S+:\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigures]:
@@ -32,13 +32,14 @@ def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
     if not isinstance(target.arch, int):
         raise TilepassError(f"{target} is no CUDA target")
     tools = find_tools(target.arch)
-    registers, stack = _resources(binary.cubin, tools)
+    registers, stack, shared = _resources(binary.cubin, tools)
     with as_file(binary.cubin, ".cubin") as path:
         sass = run_tool([tools.nvdisasm, "--print-code", "--print-instruction-encoding", path])
     counts = count_instructions(sass.stdout, nvidia=True)
     return BinaryFigures(
         registers=registers,
         stack_bytes=stack,
+        shared_bytes=shared,
         local_loads=counts.get("LDL", 0),
         local_stores=counts.get("STL", 0),
         mma_count=len(re.findall(r"\bmma\.sync\b", binary.ptx)),
@@ -47,11 +48,12 @@ def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
     )
 
 
-def _resources(cubin: bytes, tools: Tools) -> tuple[int, int]:
-    """Registers and stack bytes of the kernel that has most of each."""
+def _resources(cubin: bytes, tools: Tools) -> tuple[int, int, int]:
+    """Registers, stack and static shared bytes of the kernel that has most of each."""
     with as_file(cubin, ".cubin") as path:
         text = run_tool([tools.cuobjdump, "--dump-resource-usage", path]).stdout
-    found = [(int(registers), int(stack)) for registers, stack in _RESOURCES.findall(text)]
+    found = [tuple(map(int, figures)) for figures in _RESOURCES.findall(text)]
     if not found:
         raise TilepassError("cuobjdump finds no kernel in the compiled module")
-    return max(registers for registers, _ in found), max(stack for _, stack in found)
+    registers, stack, shared = map(max, zip(*found, strict=True))
+    return registers, stack, shared

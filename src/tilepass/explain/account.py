@@ -49,6 +49,8 @@ def _decision(decision: Decision) -> str:
     facts = [f"{name} = {value}" for name, value in decision.facts.items()]
     lines += _column("from facts", facts or ["none"])
     lines += _column("in order", [_proposal(one, decision) for one in decision.proposals])
+    trials = ["none: there is no compiler here"] if decision.trials is None else decision.trials
+    lines += _column("trials", map(str, trials))
     return "\n".join(lines)
 
 

@@ -62,6 +62,7 @@ __all__ = [
     "Module",
     "Operation",
     "copied",
+    "copied_at",
     "expand_aliases",
     "ir",
     "location_of",
@@ -180,6 +181,12 @@ def copied(module: Module) -> Module:
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return ir.Module.parse(buffer.getvalue(), module.context)
+
+
+def copied_at(module: Module, operation: Operation) -> tuple[Module, Operation]:
+    """A copy of a module, and the operation in it that one of the module has become."""
+    copy = copied(module)
+    return copy, operations(copy)[operations(module).index(operation)]
 
 
 def operations(root: Module | ir.Operation | ir.OpView) -> list[Operation]:

@@ -81,7 +81,8 @@ def rewrite_once(
         context = context_of(outcome.a_pass)
         for remark in outcome.remarks:
             context.remarks.repeat(remark)
-        context.decisions.extend(outcome.decisions)
+        for decision in outcome.decisions:
+            context.record(decision)
     if known.bytecode is not None:
         _replace(module, known.bytecode)
 
@@ -95,15 +96,14 @@ def _run(
         if a_pass.touches and engine.operation_names(module).isdisjoint(a_pass.touches):
             continue
         context = context_of(a_pass)
-        earlier = len(context.decisions)
         try:
             _run_one(module, a_pass, context)
         except TilepassError as error:
             if placed.on_failure == "stop":
                 raise
-            del context.decisions[earlier:]
+            context.retract()
             context.remarks.missed(None, f"left out of this kernel: {error}")
-        decisions = tuple(context.decisions[earlier:])
+        decisions = tuple(context.decisions)
         outcomes.append(_Outcome(a_pass, tuple(context.remarks.remarks), decisions))
         watch(a_pass)
     if outcomes:

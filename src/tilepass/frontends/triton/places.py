@@ -41,6 +41,13 @@ class Places:
         self._opaque: list[str] = []
         self._runs: Counter[str] = Counter()
 
+    def forked(self) -> Places:
+        """The same as far as it has come, for a trial; what has no place is nobody's concern."""
+        other = Places((), self._where, lambda *_: None, lenient=True)
+        other._at_passes, other._by_stage = self._at_passes, self._by_stage
+        other._runs = self._runs.copy()
+        return other
+
     @property
     def need_passes(self) -> bool:
         """Whether there are anchors at Triton's passes."""
@@ -84,7 +91,7 @@ class Places:
                     places.setdefault(place, []).append((number, placed))
                     self._found.add(number)
             self._runs[name] += 1
-        self._seen[stage].extend(triton_passes)
+        self._seen.setdefault(stage, []).extend(triton_passes)
         return {
             place: [placed for _, placed in sorted(found, key=lambda entry: entry[0])]
             for place, found in places.items()

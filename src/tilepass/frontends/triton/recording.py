@@ -78,9 +78,12 @@ class RecordingPassManager:
         stand_in = module if isinstance(module, ModuleStandIn) else ModuleStandIn(module)
         self.on_run(self, stand_in, tag)
 
-    def build(self, passes: list[RecordedPass]) -> Any:
-        """A real pass manager, set up like this one, that holds `passes`."""
-        manager = _triton_ir.pass_manager(self.context)
+    def build(self, passes: list[RecordedPass], context: Any = None) -> Any:
+        """A real pass manager, set up like this one, that holds `passes`.
+
+        `context` is that of the module that it is to run on, if it is not this manager's.
+        """
+        manager = _triton_ir.pass_manager(context or self.context)
         if self.debug:
             manager.enable_debug()
         for recorded in passes:

@@ -17,6 +17,7 @@ from triton._C import libtriton
 
 from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import AnchorError, ParseError, PassFailure, TilepassError
+from tilepass.core.figures import StaticFigures
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
 from tilepass.frontends.placed import Placed
@@ -33,6 +34,14 @@ from tilepass.frontends.triton.recording import (
     record_stage,
 )
 from tilepass.frontends.triton.targets import target_of
+from tilepass.frontends.triton.trial import (
+    after,
+    check_shared_memory,
+    make_trial,
+    mute,
+    report_added,
+    stock_figures,
+)
 from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
 
@@ -78,15 +87,20 @@ def instrument(
 
     places = Places(plan.passes, where, plan.skipped, lenient=language_name != "triton")
     options = options.__dict__.copy()
-    weaving = _Weaving(plan, backend, places, target, options, language_name, overrides)
+    weaving = Weaving(
+        plan, backend, places, target, options, language_name, overrides, dict(stages)
+    )
     places.find_stages(list(stages))
     for name, stage in stages.items():
         stages[name] = weaving.stage(name, stage)
 
 
 @dataclass
-class _Weaving:
-    """The state of one compilation."""
+class Weaving:
+    """The state of one compilation, or of a trial: then `quiet`, and nobody hears of it.
+
+    `stages` are the stage functions without passes of tilepass.
+    """
 
     plan: Plan
     backend: Any
@@ -95,46 +109,61 @@ class _Weaving:
     options: Mapping[str, object]
     language: str
     overrides: Overrides
+    stages: Mapping[str, Stage]
+    quiet: bool = False
+    metadata: Any = None
     current: str = ""
     begun: bool = False
     changed_by: list[Placed] = field(default_factory=list[Placed])
     rewriters: list[Pass] = field(default_factory=list[Pass])
     ran: list[tuple[Pass, PassContext]] = field(default_factory=list[tuple[Pass, PassContext]])
+    unchanged: Callable[[], StaticFigures] | None = None
+    log: AssemblerLog | None = None
     index: int = 0
 
     def stage(self, name: str, stage: Stage) -> Stage:
         """The stage with passes at its start, in it, and at its end."""
         is_mlir = name in MLIR_STAGES or name == LAST_STAGE
-        if name == assembling.STAGE and self._is_heard_out() and is_stock(stage, self.backend):
+        is_heard = bool(self.plan.passes) or self.quiet
+        if name == assembling.STAGE and is_heard and is_stock(stage, self.backend):
             stage = assembling.read_log(stage, self.backend, self._assembled)
         if not is_mlir and not self.plan.observers:
             return stage
 
         def run(source: Any, metadata: Any) -> Any:
-            self.current = name
+            self.current, self.metadata = name, metadata
             self._begin(source, metadata)
             if not is_mlir:
                 return self._done(stage(source, metadata))
-            source = self._run_python(self.places.at_stage("start", name), source)
+            at_start = self.places.at_stage("start", name)
+            source = self.run_python(
+                at_start, source, lambda other, module: other._from_start(stage, module)
+            )
             if name == LAST_STAGE:
                 self._validate_protocol(source)
-            result = self._run_stage(stage, source, metadata)
-            result = self._run_python(self.places.at_stage("end", name), result)
+            result = self._from_start(stage, source)
             if name == LAST_STAGE:
                 self.places.check_passes()
+                check_shared_memory(self)
             return self._done(result)
 
         return run
 
-    def _is_heard_out(self) -> bool:
-        """Whether a pass wants to know what the assembler says."""
-        passes = [type(placed.instance) for placed in self.plan.passes]
-        return any(each.assembled is not Pass.assembled for each in passes)
+    def _from_start(self, stage: Stage, source: Any) -> Any:
+        """The stage itself, and the passes at its end."""
+        return self._at_end(self._run_stage(stage, source, self.metadata))
+
+    def _at_end(self, result: Any) -> Any:
+        at_end = self.places.at_stage("end", self.current)
+        return self.run_python(at_end, result, lambda _, module: module)
 
     def _assembled(self, text: str) -> None:
-        log = AssemblerLog.parse(text)
+        self.log = AssemblerLog.parse(text)
+        if self.quiet:
+            return
         for instance, context in self.ran:
-            instance.assembled(log, context)
+            instance.assembled(self.log, context)
+        report_added(self)
 
     def _run_stage(self, stage: Stage, source: Any, metadata: Any) -> Any:
         """Run the stage's function, recording its passes if anyone is interested in them."""
@@ -194,29 +223,45 @@ class _Weaving:
         context = self.plan.make_context(self.rewriters[-1], self.target, self.options)
         self.plan.validator.check_protocol(module, self.rewriters, context)
 
-    def _run_python(self, passes: Sequence[Placed], module: Any) -> Any:
+    def context_of(self, instance: Pass) -> PassContext:
+        """The context of a pass, without a way to try things."""
+        context = self.plan.make_context(instance, self.target, self.options)
+        if self.quiet:
+            mute(context)
+        return context
+
+    def run_python(self, passes: Sequence[Placed], module: Any, rest: Rest) -> Any:
+        """Run passes that stand at one place; `rest` is what the stage does after them."""
+        if not passes or not self.plan.passes:
+            return module
         if all(placed.on_failure == "stop" for placed in passes):
-            return self._run_together(passes, module) if passes else module
-        for placed in passes:
-            module = self._run_or_leave_out(placed, module)
+            return self._run_together(passes, module, rest)
+        for index, placed in enumerate(passes):
+            later = passes[index + 1 :]
+            module = self._run_or_leave_out(placed, module, after(later, rest))
         return module
 
-    def _run_or_leave_out(self, placed: Placed, module: Any) -> Any:
+    def _run_or_leave_out(self, placed: Placed, module: Any, rest: Rest) -> Any:
         """Run a pass; the kernel goes on as it was before one that fails."""
         ran = len(self.ran)
-        context = self.plan.make_context(placed.instance, self.target, self.options)
-        decided = len(context.decisions)
         try:
-            return self._run_together([placed], module)
+            return self._run_together([placed], module, rest)
         except TilepassError as error:
-            del self.ran[ran:], context.decisions[decided:]
+            for _, failed in self.ran[ran:]:
+                failed.retract()
+            del self.ran[ran:]
+            context = self.context_of(placed.instance)
             context.remarks.missed(None, f"left out of this kernel: {error}")
             return module
 
-    def _run_together(self, passes: Sequence[Placed], module: Any) -> Any:
+    def _run_together(self, passes: Sequence[Placed], module: Any, rest: Rest) -> Any:
+        instances = [placed.instance for placed in passes]
 
         def make_context(instance: Pass) -> PassContext:
-            context = self.plan.make_context(instance, self.target, self.options)
+            context = self.context_of(instance)
+            if not self.quiet:
+                following = passes[instances.index(instance) + 1 :]
+                context.trial = make_trial(self, after(following, rest), following)
             for observer in self.plan.observers:
                 if isinstance(observer, ContextObserver):
                     observer.before_pass(context)
@@ -229,7 +274,7 @@ class _Weaving:
         try:
             result = bridge.run_passes(
                 module,
-                [placed.instance for placed in passes],
+                instances,
                 make_context,
                 after_pass if self.plan.observers else None,
                 self._validate if self.plan.validator else None,
@@ -240,21 +285,40 @@ class _Weaving:
                 f"'{passes[0].anchor}': {error}"
             ) from error
         if result is not module:
+            if not self.changed_by and not self.quiet:
+                self.unchanged = stock_figures(self, module, rest)
             self.changed_by.extend(passes)
         return result
 
     def _run_segments(self, manager: RecordingPassManager, module: ModuleStandIn, tag: str) -> None:
-        places = self._places_in(manager)
-        cuts = set(places)
+        self._run_from(-1, manager, self._places_in(manager), module, tag)
+
+    def _run_from(
+        self,
+        place: int,
+        manager: RecordingPassManager,
+        places: Mapping[int, list[Placed]],
+        module: ModuleStandIn,
+        tag: str,
+    ) -> Any:
+        """Run what follows the Python passes at a place; returns the module."""
+        cuts = set(places) | {len(manager.passes)}
         if self.plan.observers:
-            cuts.update(range(len(manager.passes) + 1))
-        start = 0
-        for stop in sorted(cuts | {len(manager.passes)}):
+            cuts.update(range(len(manager.passes)))
+        start = max(place, 0)
+        for stop in sorted(cut for cut in cuts if cut > place):
             segment = manager.passes[start:stop]
             if segment:
                 self._run_triton(manager, segment, module, tag)
-            module.module = self._run_python(places.get(stop, []), module.module)
+            module.module = self.run_python(
+                places.get(stop, []),
+                module.module,
+                lambda other, copy, stop=stop: other._at_end(
+                    other._run_from(stop, manager, places, ModuleStandIn(copy), tag)
+                ),
+            )
             start = stop
+        return module.module
 
     def _run_triton(
         self,
@@ -263,10 +327,11 @@ class _Weaving:
         module: ModuleStandIn,
         tag: str,
     ) -> None:
-        if self.changed_by:
+        if self.changed_by and not self.quiet:
             self._run_after_change(manager, segment, module, tag)
         else:
-            manager.build(segment).run(module.module, tag)
+            # A trial's module has a context of its own.
+            manager.build(segment, module.context).run(module.module, tag)
         if self.plan.observers:
             self._observe(segment[-1].text(manager.context), "triton", module.module.str)
 
@@ -306,6 +371,9 @@ class _Weaving:
             return True
         callbacks: Any = getattr(sys.modules.get("triton._instrumentation"), "_callbacks", None)
         return bool(callbacks)
+
+
+Rest = Callable[[Weaving, Any], Any]
 
 
 def _artifact(value: Any) -> str | bytes:

@@ -32,6 +32,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _
 from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, choose
 from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
+from tilepass.passes.triton.epilogue_warp_specialize.work import epilogue_work
 
 _AS_IT_IS = "none"
 
@@ -205,6 +206,7 @@ class EpilogueWarpSpecialize(Pass):
         assert loops is not None
         facts = dict(nest_facts(loops, context))
         facts["stores"] = "tma" if nest.tma_stores else "pointers"
+        facts["epilogue_work"] = epilogue_work(nest)
         facts["tile_load_bytes"] = sum(load.bytes for load in nest.tile_loads)
         for name, plan in plans.items():
             facts[f"stages_{name.replace('-', '_')}"] = plan.stages

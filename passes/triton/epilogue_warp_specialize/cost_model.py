@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tilepass.core.decisions import Choice, Fact
@@ -10,6 +11,10 @@ from tilepass.core.decisions import Choice, Fact
 _ENOUGH_STAGES = 3
 # The tile that ping-pong was measured with, and the widest whose accumulator 4 warps can hold.
 _PING_PONG_TILE = (128, 128)
+# Instructions for an element of the tile (`epilogue_work`). A group of four warps that is alone in
+# its epilogue issues half of what eight can, and takes twice as long for it; past this the main
+# loop of the other group does not hide it.
+_MOST_WORK = {"ping-pong": 22.0, "split-consumer": 11.0, "store-warp": 11.0}
 
 
 def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
@@ -22,10 +27,18 @@ def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
     tiles 1.045, 1.019, 1.152; the plain kernel 0.949, 0.947, 0.991. The tile is the kernel's:
     ping-pong's groups hold all of it in 4 warps. Both were ahead of the plain kernel at each K but
     16384, where they were within 1.3 % of it; K is not known to the compiler.
+
+    Epilogues that compute much are for all warps together. Time of the plain kernel over that of a
+    scheme, K = 512 to 8192, without a residual (results/epilogue_work.json):
+    128x256: 0.84 to 1.11 for split consumers and 1.00 to 1.25 for the cooperative scheme with silu
+    or GELU by exp; 0.63 to 0.83 and 1.00 to 1.21 with erf. 128x128: 1.12 to 1.82 for ping-pong with
+    silu, 0.79 to 1.07 with erf, where the cooperative scheme has 1.13 to 1.42.
     """
     if facts.get("arch") != 90 or facts.get("dot") != "shared":
         return None
     tile = (facts.get("tile_m"), facts.get("tile_n"))
+    known = facts.get("epilogue_work")
+    work = known if isinstance(known, float) else 0.0
     for scheme, suits, reason in (
         ("ping-pong", tile == _PING_PONG_TILE, "one tile's epilogue under another's main loop"),
         ("split-consumer", True, "one half's epilogue under the other's main loop"),
@@ -33,6 +46,7 @@ def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
         ("cooperative", True, "loads run ahead over tile borders"),
     ):
         stages = facts.get(f"stages_{scheme.replace('-', '_')}")
+        suits = suits and work <= _MOST_WORK.get(scheme, math.inf)
         if suits and isinstance(stages, int) and stages >= _ENOUGH_STAGES:
             return Choice(scheme, reason)
     return None

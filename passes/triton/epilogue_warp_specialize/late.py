@@ -22,8 +22,13 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import Persiste
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options
 from tilepass.passes.triton.epilogue_warp_specialize.pieces import Pieces
 from tilepass.passes.triton.epilogue_warp_specialize.share_parts import Part
+from tilepass.passes.triton.epilogue_warp_specialize.work import epilogue_work
 
 _MOST = 2
+# Instructions for an element of the tile: past this late pieces cost more than they hide. They are
+# computed once in vain, before the first tile (with erf, one 128x256 tile of K = 1024 in a program:
+# 0.66 of the plain kernel's rate, and 1.00 without them).
+_MOST_LATE_WORK = 15.0
 _LANES = 32
 # What a thread of a consumer of so many warps needs beside the accumulator and what is kept:
 # addresses, slots, the temporaries of an epilogue. ptxas spilled with 32 on 4 warps (GELU, 64x256),
@@ -73,6 +78,8 @@ def late_counts(
     m, n = part.window.size
     accumulator = m * n // (_LANES * part.warps)
     possible = 0
+    if options.late_subtiles == "auto" and epilogue_work(nest) > _MOST_LATE_WORK:
+        return [0]
     if _late_obstacle(nest) is None:
         room = registers - _OTHER_REGISTERS[part.warps] - accumulator
         count = len(pieces.windows)

@@ -216,8 +216,8 @@ def compile_point(point: Point) -> Outcome:
         try:
             compiled = [Launch(point, shape, "cpu")() for shape in _shapes_of(point)]
         except PassFailure as error:
-            refused = "cannot be specialized so" in str(error)
-            return Outcome("refused" if refused else "wrong", str(error).splitlines()[-1])
+            *_, refused, reason = str(error).rpartition("cannot be specialized so: ")
+            return Outcome("refused" if refused else "wrong", reason)
         except Exception as error:
             return Outcome("wrong", f"{type(error).__name__}: {error}")
     if all("ttg.warp_specialize(" in each.asm["ttgir"] for each in compiled):

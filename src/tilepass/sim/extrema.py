@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tilepass.sim.poison import where
+
 Extremum = Callable[[Any, Any], Any]
 
 
@@ -19,7 +21,7 @@ def _ordering_zeros(function: Extremum, of_zeros: Extremum) -> Extremum:
         if not np.any(found == 0):
             return found
         both = np.asarray((a == 0) & (b == 0))
-        chosen = np.where(both, of_zeros(a, b), found).astype(found.dtype, copy=False)
+        chosen: Any = where(both, of_zeros(a, b), found).astype(found.dtype, copy=False)
         return chosen if isinstance(found, np.ndarray) else chosen[()]
 
     return compute

@@ -120,7 +120,7 @@ def test_a_kernel_from_a_file(tmp_path: Path) -> None:
 def test_inputs_depend_on_the_seed_alone() -> None:
     program = program_of(ADD)
     one, again, other = (
-        execute(program, list(cases(program, ["64"], seed + 1, None))[seed]).arguments
+        execute(program, cases([program], ["64"], seed + 1, None)[seed]).arguments
         for seed in (0, 0, 1)
     )
     assert np.array_equal(np.asarray(one["x_ptr"]), np.asarray(again["x_ptr"]))

@@ -41,10 +41,10 @@ ERASE_WAITS = (
 )
 DIFFERENCE = (
     r"error: pass 'rewrite-add' changed what add_kernel computes\n"
-    r"y_pointer\[0\] is \S+ in the first kernel and \S+ in the second; 1\d\d of 102400 elements"
-    r" differ\nnote: with shapes 64, seed 0, grid 1,1,1\n"
+    r"y_pointer\[0\] is \S+ in the first kernel and \S+ in the second; 1\d\d of 192 elements"
+    r" differ\nnote: with shapes 64,x_pointer=192,y_pointer=192, seed 0, grid 1,1,1\n"
     r"reproducer: (\S+/tilepass-rewrite-add-\S+\.mlir)\n"
-    r"replay: (tilepass-opt \1 .* \| tilepass check \1 --against - --shapes 64)\n"
+    r"replay: (tilepass-opt \1 .* \| tilepass check \1 --against - --shapes 64,\S+ --grid 1,1,1)\n"
 )
 
 
@@ -63,9 +63,11 @@ def test_a_pass_that_keeps_the_values_goes_through(
     swap = write_pass(tmp_path, "swap", SWAP)
     with enabled("swap", load=[swap], remarks="all", validate=True) as session:
         assert operation_of(compile_kernel()) == "add"
-    (remark,) = session.remarks
-    assert remark.kind == "analysis"
-    assert remark.message == "validated: add_kernel computes the same in 6 cases"
+    remark, end = session.remarks
+    assert (remark.kind, end.kind) == ("analysis", "analysis")
+    said = "validated: add_kernel computes the same"
+    assert remark.message == f"{said} in 3 cases (shapes 64)"
+    assert end.message == f"{said} at the end of ttgir in 3 cases (shapes 64)"
     assert remark.format() in capfd.readouterr().err
 
 
@@ -176,9 +178,15 @@ def test_a_protocol_that_is_right_goes_through(tmp_path: Path) -> None:
     shapes = ["64,M=128,N=128,K=128"]
     with enabled("mark", load=[load], remarks="none", validate=True, validate_shapes=shapes) as on:
         compile_matmul(flatten=False)
-    values, protocol = [each.message for each in on.remarks]
-    assert values == "validated: matmul computes the same in 3 cases"
+    values, end, protocol = [each.message for each in on.remarks if each.kind == "analysis"]
+    assert values == f"validated: matmul computes the same in 3 cases (shapes {shapes[0]})"
+    assert end == (
+        f"validated: matmul computes the same at the end of ttgir in 3 cases (shapes {shapes[0]})"
+    )
     assert re.match(r"validated: protocol: \d+ schedules of \d problems", protocol)
+    missed = [each.message for each in on.remarks if each.kind == "missed"]
+    assert all("not reached (try --shapes 64,M=" in each for each in missed)
+    assert any("not validated: 3 trips of scf.for at " in each for each in missed)
 
 
 def test_the_environment_of_a_validating_program() -> None:

@@ -32,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.frontends.triton.versions import triton_version
     from tilepass.sim import equivalence
     from tilepass.sim.compiler import Program
+    from tilepass.sim.coverage import Goal
     from tilepass.sim.faults import UnsupportedOperationsError
     from tilepass.sim.protocol.command import check_protocol
     from tilepass.sim.protocol.recorder import CannotFollow
@@ -64,19 +65,22 @@ def main(arguments: Sequence[str]) -> int:
         if with_protocol:
             print("note: --no-protocol executes the kernel all the same", file=sys.stderr)
         return UNSUPPORTED
-    shapes = options.shapes or equivalence.DEFAULT_SHAPES
-    cases = list(equivalence.cases(checked, shapes, options.seeds, grid))
+    forms = [checked] if against is None else [checked, against]
+    cases = equivalence.cases(forms, options.shapes or (), options.seeds, grid, options.programs)
+    limit, reached = options.step_limit, set[Goal]()
     runs = [
-        equivalence.execute(checked, case, options.step_limit)
+        equivalence.execute(checked, case, limit, reached=reached)
         if against is None
-        else equivalence.compare(checked, against, case, options.tolerance, options.step_limit)
+        else equivalence.compare(checked, against, case, options.tolerance, limit, reached)
         for case in cases
     ]
     found = "nothing undefined" if against is None else f"the same as {options.against}"
-    sizes = "; ".join(dict.fromkeys(str(case.shapes) for case in cases))
+    sizes = "; ".join(dict.fromkeys(case.said for case in cases))
     print(f"{options.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
     if said:
         print(f"{options.file}: {checked.name}: protocol: {said}")
+    for line in equivalence.missed(forms, cases, reached):
+        print(f"{options.file}: {checked.name}: missed: {line}")
     if against is not None:
         for line in equivalence.reservations(runs, checked, against):
             print(f"{options.file}: {checked.name}: {line}")
@@ -109,6 +113,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _programs(text: str) -> list[tuple[int, int, int]]:
+    try:
+        return [(int(part), 0, 0) for part in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}': expected N[,N...]") from error
+
+
 def _tolerance(text: str) -> float:
     try:
         value = float(text)
@@ -133,13 +144,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="FILE", help="IR file, - for standard input")
     parser.add_argument("--against", metavar="FILE", help="IR that has to compute the same")
-    parser.add_argument("--shapes", action="append", metavar="SHAPES", help="sizes (default: 64 "
-                        "and 100); may be given several times")  # fmt: skip
+    parser.add_argument("--shapes", action="append", metavar="SHAPES", help="sizes (default: some "
+                        "that follow from the kernel: each loop makes no trip, one, and three, "
+                        "rings turn twice, arrays end within a tile; and 64 and 100); may be given "
+                        "several times")  # fmt: skip
     parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="inputs for "
                         "each shape (default 3); two files are compared on moderate, special and "
                         "wide values in turn")  # fmt: skip
-    parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: 3 in each "
-                        "dimension that the kernel asks about)")  # fmt: skip
+    parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: as many as the "
+                        "kernel takes for granted, by a constant from tile to tile; else 3 in "
+                        "each dimension that it asks about)")  # fmt: skip
+    parser.add_argument("--programs", type=_programs, metavar="N[,N...]", help="run these of the "
+                        "grid's first dimension only (default: all of a small grid, else a few "
+                        "that differ)")  # fmt: skip
     parser.add_argument(
         "--kernel", metavar="NAME", help="function to run, where several are public"
     )

@@ -14,6 +14,7 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError, TilepassError
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
+from tilepass.sim.coverage import Spot
 from tilepass.sim.elements import ValueType, value_type
 from tilepass.sim.faults import UnsupportedOperationsError, raise_blaming
 from tilepass.sim.region import Block, Body, Exit
@@ -68,12 +69,14 @@ class Program:
     """A module with one of its functions, compiled together with all that it calls.
 
     Raises UnsupportedOperationsError, which lists every operation that the simulator does not
-    know, and TilepassError where there is no such function.
+    know, and TilepassError where there is no such function. `spots`: loops whose bounds are not
+    constants, and turns of rings of shared memory.
     """
 
     def __init__(self, module: engine.Module, kernel: str | None = None) -> None:
         self.module = module
         self.unsupported: list[Diagnostic] = []
+        self.spots: list[Spot] = []
         self._operations = {
             _symbol(each): each for each in engine.operations(module) if each.name == "tt.func"
         }
@@ -126,6 +129,7 @@ class FunctionCompiler:
         self.program = program
         self._function = function
         self._slots: dict[int, int] = {}
+        self.rings: dict[int, Spot] = {}
 
     def compile(self, operation: engine.Operation, lifted: bool) -> None:
         """Set the function's body."""

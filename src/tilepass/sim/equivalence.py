@@ -7,7 +7,9 @@ Kernels are modules of the engine; `tilepass.testing.program_of` reads them from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,17 +20,21 @@ from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
 from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
+from tilepass.sim.coverage import Goal, wanted
 from tilepass.sim.faults import Fault, StepLimit
 from tilepass.sim.inputs import MODERATE, Kind, Shapes, Values, make_arguments, parse_shapes
 from tilepass.sim.parameter_groups import grouped
+from tilepass.sim.plan import describe, grid_of, make_plan
 from tilepass.sim.roles import Role
-from tilepass.sim.values import STEP_LIMIT, Outcome, run
+from tilepass.sim.values import STEP_LIMIT, Outcome, Place, run
 
 Kernel = engine.Module | Program
 """A module, or one that is compiled for the simulator."""
 
-DEFAULT_SHAPES = ("64", "100")
+UNPLANNED = ("64", "100")
+"""Sizes for a kernel whose way depends on what cannot be sketched."""
 DEFAULT_SEEDS = 3
+_MOST_PROGRAMS = 4
 
 
 class NotEquivalentError(TilepassError, AssertionError):
@@ -37,11 +43,14 @@ class NotEquivalentError(TilepassError, AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """What a kernel is run on."""
+    """What a kernel is run on. `programs` are those of the grid that are run, None for all;
+    `said` is what to call the shapes where all arrays need not be named."""
 
     shapes: Shapes
     seed: int
     grid: tuple[int, ...]
+    programs: tuple[Place, ...] | None = None
+    said: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -50,7 +59,19 @@ class Case:
 
     def __str__(self) -> str:
         grid = ",".join(map(str, self.grid))
-        return f"shapes {self.shapes}, seed {self.seed}, grid {grid}"
+        some = f", programs {_numbers(self.programs)}" if self.programs else ""
+        return f"shapes {self.shapes}, seed {self.seed}, grid {grid}{some}"
+
+    @property
+    def flags(self) -> str:
+        """What makes `tilepass check` run it."""
+        words = ["--shapes", str(self.shapes), "--grid", ",".join(map(str, self.grid))]
+        some = ["--programs", _numbers(self.programs)] if self.programs else []
+        return shlex.join([*words, *some])
+
+
+def _numbers(programs: Sequence[Place]) -> str:
+    return ",".join(str(x) for x, _, _ in programs)
 
 
 _KINDS: tuple[Kind, ...] = ("moderate", "special", "wide")
@@ -78,21 +99,22 @@ def assert_equivalent(
     before: Kernel,
     after: Kernel,
     *,
-    shapes: Sequence[str | Shapes] = DEFAULT_SHAPES,
+    shapes: Sequence[str | Shapes] = (),
     seeds: int = DEFAULT_SEEDS,
     grid: Sequence[int] | None = None,
     kernel: str | None = None,
     tolerance: float = 0.0,
     step_limit: int = STEP_LIMIT,
 ) -> None:
-    """Run both on random arguments of these shapes and compare all arrays.
+    """Run both on random arguments of these shapes and compare all arrays; without any, on shapes
+    that make them do all that they can do (see `plan`).
 
     `tolerance` is relative to the largest magnitude of an array; 0 means equal bits (any NaN equals
     any other). Raises NotEquivalentError; Fault where one of the two does something undefined;
     UnsupportedOperationsError.
     """
     one, other = _program(before, kernel), _program(after, kernel)
-    for case in cases(one, shapes, seeds, grid):
+    for case in cases([one, other], shapes, seeds, grid):
         compare(one, other, case, tolerance, step_limit)
 
 
@@ -101,44 +123,79 @@ def _program(source: Kernel, kernel: str | None) -> Program:
 
 
 def cases(
-    program: Program,
+    forms: Sequence[Program],
     shapes: Sequence[str | Shapes],
     seeds: int,
     grid: Sequence[int] | None,
-) -> Iterator[Case]:
-    """Every shape with every seed."""
-    chosen = tuple(grid) if grid is not None else default_grid(program)
-    for each in shapes:
+    programs: Sequence[Place] | None = None,
+) -> list[Case]:
+    """Every shape with every seed for all forms of a kernel; without shapes, those of a plan."""
+    found: list[Case] = []
+    first = forms[0]
+    if not shapes:
+        plan = make_plan([each.module for each in forms], first.name, grid)
+        for each in plan.cases:
+            some = each.programs if len(each.programs) < math.prod(each.grid) else None
+            found += [Case(each.shapes, seed, each.grid, some, each.said) for seed in range(seeds)]
+    for each in shapes or (() if found else UNPLANNED):
         parsed = parse_shapes(each) if isinstance(each, str) else each
-        for seed in range(seeds):
-            yield Case(parsed, seed, chosen)
+        chosen = tuple(grid) if grid is not None else grid_of(first.module, (3, 3, 3))
+        some = tuple(programs) if programs else None if grid else _some(chosen)
+        found += [Case(parsed, seed, chosen, some, str(parsed)) for seed in range(seeds)]
+    return found
 
 
-def default_grid(program: Program) -> tuple[int, ...]:
-    """Three programs in each dimension that the kernel asks about."""
-    axes = {
-        int(axis.value)
-        for operation in engine.operations(program.module)
-        if operation.name == "tt.get_program_id"
-        and isinstance(axis := operation.attributes["axis"], engine.ir.IntegerAttr)
-    }
-    return tuple(3 if axis in axes else 1 for axis in range(3))
+def _some(grid: tuple[int, ...]) -> tuple[Place, ...] | None:
+    """Of many programs the first, the second and the last."""
+    if grid[0] <= _MOST_PROGRAMS:
+        return None
+    return (0, 0, 0), (1, 0, 0), (grid[0] - 1, 0, 0)
+
+
+def missed(forms: Sequence[Program], cases: Sequence[Case], reached: set[Goal]) -> list[str]:
+    """What runs should have reached and did not, each with sizes for it where any are known."""
+    left = [goal for form in forms for goal in wanted(form.spots) if goal not in reached]
+    if not left:
+        return []
+    grid = cases[0].grid if cases else None
+    plan = make_plan([each.module for each in forms], forms[0].name, grid)
+    lines = [
+        f"{text} not reached"
+        + (f" (try --shapes {plan.advice[text]})" if text in plan.advice else "")
+        for text in map(describe, left)
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def execute(
-    program: Program, case: Case, step_limit: int = STEP_LIMIT, *, keeps_poison: bool = False
+    program: Program,
+    case: Case,
+    step_limit: int = STEP_LIMIT,
+    *,
+    keeps_poison: bool = False,
+    reached: set[Goal] | None = None,
 ) -> Execution:
-    """Run on random arguments; raises Fault for whatever is undefined."""
+    """Run on random arguments; raises Fault for whatever is undefined.
+
+    What its programs reach is added to `reached`.
+    """
     arguments = make_arguments(program.parameters, case.shapes, case.seed)
     try:
         outcome = _run(program, arguments, case, step_limit, keeps_poison)
     except Fault as fault:
         fault.note(f"with {case}")
         raise
+    if reached is not None:
+        reached |= outcome.reached
     return Execution(case, arguments, MODERATE, outcome)
 
 
-def reference(program: Program, case: Case, step_limit: int = STEP_LIMIT) -> Execution:
+def reference(
+    program: Program,
+    case: Case,
+    step_limit: int = STEP_LIMIT,
+    reached: set[Goal] | None = None,
+) -> Execution:
     """Run the first of two kernels that are to be compared.
 
     A value that is poison it may store: the second may store anything there. Where it does anything
@@ -146,7 +203,7 @@ def reference(program: Program, case: Case, step_limit: int = STEP_LIMIT) -> Exe
     integers of its arguments are moderate, at last all.
     """
     if case.kind == "moderate":
-        return execute(program, case, step_limit, keeps_poison=True)
+        return execute(program, case, step_limit, keeps_poison=True, reached=reached)
     first: Fault | None = None
     for moderate in ((), ("integer",), ("float",)):
         values = Values(case.kind, program.roles, moderate)
@@ -158,8 +215,11 @@ def reference(program: Program, case: Case, step_limit: int = STEP_LIMIT) -> Exe
             if isinstance(fault, StepLimit):
                 break
             continue
+        if reached is not None:
+            reached |= outcome.reached
         return Execution(case, arguments, values, outcome, first)
-    return replace(execute(program, case, step_limit, keeps_poison=True), lacking=first)
+    last = execute(program, case, step_limit, keeps_poison=True, reached=reached)
+    return replace(last, lacking=first)
 
 
 def _run(
@@ -172,8 +232,9 @@ def _run(
     # Races hardly depend on values: one seed in three is watched.
     watch = case.kind == "moderate"
     return run(
-        program, arguments, case.grid, step_limit=step_limit, keeps_poison=keeps_poison, watch=watch
-    )
+        program, arguments, case.grid, programs=case.programs, step_limit=step_limit,
+        keeps_poison=keeps_poison, watch=watch,
+    )  # fmt: skip
 
 
 def compare(
@@ -182,13 +243,15 @@ def compare(
     case: Case,
     tolerance: float = 0.0,
     step_limit: int = STEP_LIMIT,
+    reached: set[Goal] | None = None,
 ) -> Execution:
     """Run both on one case; returns what the first left. Raises as `assert_equivalent`.
 
     With a tolerance all values are moderate: of others another order of a sum may be infinite.
     """
-    left = (execute if tolerance else reference)(before, case, step_limit)
-    compare_with(left, before, after, tolerance, step_limit)
+    run_first = execute if tolerance else reference
+    left = run_first(before, case, step_limit, reached=reached)
+    compare_with(left, before, after, tolerance, step_limit, reached)
     return left
 
 
@@ -198,8 +261,34 @@ def compare_with(
     after: Program,
     tolerance: float = 0.0,
     step_limit: int = STEP_LIMIT,
+    reached: set[Goal] | None = None,
 ) -> None:
-    """Run `after` alone: `left` is what `reference(before, case)` returned. Raises as `compare`."""
+    """Run `after` alone: `left` is what `reference(before, case)` returned. Raises as `compare`.
+
+    Where only some programs are run and leave something else, all are: they may share the work in
+    another way.
+    """
+    case, said = left.case, f", {left.values} values" if left.values != MODERATE else ""
+    right = _execute_second(left, before, after, step_limit, reached)
+    difference = first_difference(left, right, tolerance)
+    if difference and case.programs is not None:
+        whole = replace(left, case=replace(case, programs=None))
+        right = _execute_second(whole, before, after, step_limit)
+        if not first_difference(_written(left, before, right), right, tolerance):
+            other = reference(before, whole.case, step_limit)
+            difference = first_difference(other, right, tolerance)
+    if difference:
+        raise NotEquivalentError(f"{difference}\nnote: with {case}{said}")
+
+
+def _execute_second(
+    left: Execution,
+    before: Program,
+    after: Program,
+    step_limit: int,
+    reached: set[Goal] | None = None,
+) -> Execution:
+    """Run the second kernel on what the first was run on."""
     case, said = left.case, f", {left.values} values" if left.values != MODERATE else ""
     names = [group.name for group in grouped(before.parameters)]
     others = [group.name for group in grouped(after.parameters)]
@@ -212,9 +301,22 @@ def compare_with(
     except Fault as fault:
         fault.note(f"in the second kernel, with {case}{said}; the first runs through")
         raise
-    right = Execution(case, arguments, left.values, outcome)
-    if difference := first_difference(left, right, tolerance):
-        raise NotEquivalentError(f"{difference}\nnote: with {case}{said}")
+    if reached is not None:
+        reached |= outcome.reached
+    return Execution(case, arguments, left.values, outcome)
+
+
+def _written(left: Execution, before: Program, right: Execution) -> Execution:
+    """What some programs wrote, everything else as in `right`."""
+    case = left.case
+    arguments = make_arguments(before.parameters, case.shapes, case.seed, left.values)
+    found: dict[str, Argument] = {}
+    for name, initial in arguments.items():
+        first, second = _array(initial), _array(left.arguments[name])
+        third = _array(right.arguments[name])
+        if first is not None and second is not None and third is not None:
+            found[name] = np.where(_different(first, second, 0.0), second, third)
+    return Execution(case, found, left.values, Outcome(races=right.outcome.races))
 
 
 def first_difference(left: Execution, right: Execution, tolerance: float) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from tilepass.sim.coverage import Spot
 from tilepass.sim.faults import MemoryMisuse, StepLimit
 from tilepass.sim.region import Body
 from tilepass.sim.site import Site
@@ -28,6 +29,8 @@ def for_loop(site: Site) -> Step | Suspending:
     bits = site.operand_types[0].of.bits
     mask = (1 << bits) - 1 if site.flag("unsignedCmp") else None
     element = site.operand_types[0].of
+    fixed = all(site.is_constant(operand) for operand in range(3))
+    spot = Spot.of(site.operation) if fixed else site.spot()
 
     def trips(frame: Frame) -> Any:
         first, last, by = frame[lower], frame[upper], frame[increment]
@@ -36,6 +39,7 @@ def for_loop(site: Site) -> Step | Suspending:
         if by <= 0:
             raise MemoryMisuse(f"a loop with step {by}, which must be positive")
         every = range(first, last, by)
+        frame[0].coverage.loop(spot, max(0, -(-(last - first) // by)))
         return map(element.scalar, every) if mask is not None else every
 
     def step(frame: Frame) -> None:
@@ -69,16 +73,22 @@ def branch(site: Site) -> Step | Suspending:
     (condition,), results = site.operands, site.results
     bodies = [site.body(index) for index in range(2)]
     yes, no = bodies
+    spot = Spot.of(site.operation)
+
+    def chosen(frame: Frame) -> Body:
+        taken = bool(frame[condition])
+        frame[0].coverage.branches[spot, taken] += 1
+        return yes if taken else no
 
     def step(frame: Frame) -> None:
-        body = yes if frame[condition] else no
+        body = chosen(frame)
         if body.blocks:
             values = body.run(frame)
             for slot, value in zip(results, values, strict=True):
                 frame[slot] = value
 
     def task(frame: Frame) -> Task:
-        body = yes if frame[condition] else no
+        body = chosen(frame)
         if body.blocks:
             _set(frame, results, (yield from body.resume(frame)))
 
@@ -89,24 +99,27 @@ def branch(site: Site) -> Step | Suspending:
 def while_loop(site: Site) -> Step | Suspending:
     before, after = site.body(0), site.body(1)
     initial, results, cost = site.operands, site.results, before.cost + after.cost
+    spot = site.spot()
 
     def step(frame: Frame) -> None:
         values: Any = [frame[slot] for slot in initial]
-        for _ in itertools.count():
+        for trips in itertools.count():
             frame[0].spend(cost)
             going, *values = before.enter(frame, values)
             if not going:
+                frame[0].coverage.loop(spot, trips)
                 break
             values = after.enter(frame, values)
         _set(frame, results, values)
 
     def task(frame: Frame) -> Task:
         values: Any = [frame[slot] for slot in initial]
-        for _ in itertools.count():
+        for trips in itertools.count():
             frame[0].spend(cost)
             _set(frame, before.arguments, values)
             going, *values = yield from before.resume(frame)
             if not going:
+                frame[0].coverage.loop(spot, trips)
                 break
             _set(frame, after.arguments, values)
             values = yield from after.resume(frame)

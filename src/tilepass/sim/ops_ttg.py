@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilepass.ir import engine
+from tilepass.sim.coverage import Spot
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.ops_tt_memory import pointee
 from tilepass.sim.scattered import gather
@@ -91,11 +92,26 @@ def _checked(view: View, shape: tuple[int, ...]) -> View:
 def index_view(site: Site) -> Step:
     buffer, position = site.operands
     shape, result = site.result_type.shape, site.result
+    spot = ring(site)
 
     def step(frame: Frame) -> None:
-        frame[result] = _checked(frame[buffer].index(frame[position].__index__()), shape)
+        at = frame[position].__index__()
+        if spot is not None:
+            frame[0].coverage.slot(spot, at)
+        frame[result] = _checked(frame[buffer].index(at), shape)
 
     return step
+
+
+def ring(site: Site) -> Spot | None:
+    """The ring whose slots an operation takes in turn: one for all that take the same one's."""
+    size = site.operand_types[0].shape[0]
+    if size == 1 or site.is_constant(1):
+        return None
+    rings = site.compiler.rings
+    if site.operands[0] not in rings:
+        rings[site.operands[0]] = site.spot(size)
+    return rings[site.operands[0]]
 
 
 @operation("ttg.memdesc_trans")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
+from tilepass.sim.coverage import Spot
 from tilepass.sim.elements import Element, ValueType, value_type
 from tilepass.sim.poison import Function
 from tilepass.sim.state import Frame
@@ -115,9 +116,20 @@ class Site:
         """A region, compiled."""
         return self.compiler.region(self.operation.regions[region], lifted or self.lifted)
 
+    def spot(self, size: int = 0) -> Spot:
+        """The operation as one whose executions are counted, entered into the program's list."""
+        spot = Spot.of(self.operation, size)
+        self.compiler.program.spots.append(spot)
+        return spot
+
     def compute(self, function: Function) -> Step:
         """The step that stores `function(*operands)` as the only result."""
         return computing(self.result, self.operands, function)
+
+    def is_constant(self, operand: int) -> bool:
+        """Whether an operand is a constant of the module."""
+        owner: Any = self.operation.operands[operand].owner
+        return not isinstance(owner, ir.Block) and owner.name == "arith.constant"
 
     def refuse(self, reason: str) -> CannotSimulate:
         """The exception for a form of the operation that is not simulated."""

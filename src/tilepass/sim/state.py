@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tilepass.sim.coverage import Coverage
 from tilepass.sim.faults import StepLimit
 from tilepass.sim.memory import GlobalMemory
 
@@ -57,6 +58,7 @@ class State:
     descriptors: dict[int, Any] = field(default_factory=dict[int, Any])
     """Tensor maps that the kernel made, by address."""
     allocations: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
 
     def spend(self, steps: int) -> None:
         """Raises StepLimit when the budget is spent."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilepass.sim.arguments import Argument, bind
 from tilepass.sim.compiler import Program
+from tilepass.sim.coverage import Goal
 from tilepass.sim.driver import Driver, run_to_completion
 from tilepass.sim.effects import Effects
 from tilepass.sim.faults import Fault
@@ -26,13 +27,22 @@ from tilepass.sim.state import State
 STEP_LIMIT = 20_000_000
 """Operations that a launch may execute."""
 
+Place = tuple[int, int, int]
+
+
+def places(grid: Place) -> list[Place]:
+    """All programs of a grid, the first dimension fastest."""
+    x, y, z = map(range, grid)
+    return [(i, j, k) for k in z for j in y for i in x]
+
 
 @dataclass
 class Outcome:
     """What a launch left besides the arrays.
 
     `printed` holds the lines of `tt.print`; `poison` which elements of an array are poison, by the
-    array's `id`, and `cause` why; `races` where programs meet without being ordered.
+    array's `id`, and `cause` why; `races` where programs meet without being ordered; `reached` what
+    of loops and branches its programs reached.
     """
 
     printed: list[str] = field(default_factory=list[str])
@@ -40,6 +50,7 @@ class Outcome:
     poison: dict[int, NDArray[np.bool_]] = field(default_factory=dict[int, NDArray[np.bool_]])
     cause: str = ""
     races: list[str] = field(default_factory=list[str])
+    reached: set[Goal] = field(default_factory=set[Goal])
 
 
 def run(
@@ -47,13 +58,14 @@ def run(
     arguments: Mapping[str, Argument] | Sequence[Argument],
     grid: Sequence[int] = (1,),
     *,
+    programs: Sequence[Place] | None = None,
     effects: Effects | None = None,
     driver: Driver = run_to_completion,
     step_limit: int = STEP_LIMIT,
     keeps_poison: bool = False,
     watch: bool = False,
 ) -> Outcome:
-    """Execute all programs of a grid of up to three dimensions.
+    """Execute all programs of a grid of up to three dimensions, or some.
 
     With `keeps_poison` a value that is poison may be stored; with `watch` races between programs
     are looked for.
@@ -69,26 +81,24 @@ def run(
     budget = step_limit
     body = program.entry.body
     with np.errstate(all="ignore"):
-        for z in range(depth):
-            for y in range(height):
-                for x in range(width):
-                    place = (x, y, z)
-                    state = State(memory, effects or Effects(), place, sizes, budget)
-                    frame = program.entry.frame(state)
-                    for slot, value in zip(body.arguments, bound.values, strict=True):
-                        frame[slot] = value
-                    try:
-                        if body.suspends:
-                            driver(body.resume(frame))
-                        else:
-                            body.run(frame)
-                    except Fault as fault:
-                        fault.note(f"in program {place} of grid {sizes}")
-                        raise
-                    if watching is not None:
-                        watching.end_program(place)
-                    budget = state.budget
-                    outcome.printed += state.printed
+        for place in places(sizes) if programs is None else programs:
+            state = State(memory, effects or Effects(), place, sizes, budget)
+            frame = program.entry.frame(state)
+            for slot, value in zip(body.arguments, bound.values, strict=True):
+                frame[slot] = value
+            try:
+                if body.suspends:
+                    driver(body.resume(frame))
+                else:
+                    body.run(frame)
+            except Fault as fault:
+                fault.note(f"in program {place} of grid {sizes}")
+                raise
+            if watching is not None:
+                watching.end_program(place)
+            budget = state.budget
+            outcome.printed += state.printed
+            outcome.reached |= state.coverage.reached()
     outcome.steps = step_limit - budget
     bound.copy_back()
     outcome.poison = bound.poison()

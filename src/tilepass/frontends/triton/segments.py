@@ -44,6 +44,7 @@ from tilepass.frontends.triton.trial import (
 )
 from tilepass.frontends.triton.triton_failure import TritonFailure
 from tilepass.frontends.triton.versions import triton_version
+from tilepass.ir import engine
 
 if TYPE_CHECKING:
     # The simulator is loaded only where validation is on.
@@ -96,10 +97,35 @@ def instrument(
 
 
 @dataclass
+class _Begun:
+    """What the first stage was given, to compile a kernel once more without passes of tilepass."""
+
+    stage: str = ""
+    text: str = ""
+    context: Any = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def keep(self, stage: str, module: Any, metadata: Mapping[str, Any]) -> None:
+        """Keep it, once."""
+        if not self.stage:
+            self.stage, self.context = stage, module.context
+            self.text, self.metadata = bridge.generic_text(module), dict(metadata)
+
+    def compile(self, stages: Mapping[str, Stage]) -> Any:
+        """The module at the end of ttgir."""
+        module: Any = bridge.load(self.text, "kernel.mlir", self.context)
+        names = list(stages)
+        for name in names[names.index(self.stage) : names.index(LAST_STAGE)]:
+            module = stages[name](module, dict(self.metadata))
+        return module
+
+
+@dataclass
 class Weaving:
     """The state of one compilation, or of a trial: then `quiet`, and nobody hears of it.
 
-    `stages` are the stage functions without passes of tilepass.
+    `stages` are the stage functions without passes of tilepass. Where rewrites are validated,
+    `source` is the module before the first one and `last` that after the last.
     """
 
     plan: Plan
@@ -120,6 +146,9 @@ class Weaving:
     unchanged: Callable[[], StaticFigures] | None = None
     log: AssemblerLog | None = None
     index: int = 0
+    source: str = ""
+    last: str = ""
+    kept: _Begun = field(default_factory=_Begun)
 
     def stage(self, name: str, stage: Stage) -> Stage:
         """The stage with passes at its start, in it, and at its end."""
@@ -135,12 +164,14 @@ class Weaving:
             self._begin(source, metadata)
             if not is_mlir:
                 return self._done(stage(source, metadata))
+            if self.plan.validator is not None and name != LAST_STAGE:
+                self.kept.keep(name, source, metadata)
             at_start = self.places.at_stage("start", name)
             source = self.run_python(
                 at_start, source, lambda other, module: other._from_start(stage, module)
             )
             if name == LAST_STAGE:
-                self._validate_protocol(source)
+                self._validate_result(source)
             result = self._from_start(stage, source)
             if name == LAST_STAGE:
                 self.places.check_passes()
@@ -215,13 +246,20 @@ class Weaving:
         assert self.plan.validator is not None
         self.plan.validator.check_values(rewrite)
         self.rewriters.append(rewrite.passes[-1])
+        self.source = self.source or rewrite.before
+        self.last = engine.print_generic(rewrite.after)
 
-    def _validate_protocol(self, module: Any) -> None:
-        """Before the lowering to LLVM, with all fences that Triton inserts in place."""
-        if self.plan.validator is None or not self.rewriters:
+    def _validate_result(self, module: Any) -> None:
+        """Before the lowering to LLVM, with all that Triton's passes made of a rewrite."""
+        validator = self.plan.validator
+        if validator is None or not self.rewriters:
             return
         context = self.plan.make_context(self.rewriters[-1], self.target, self.options)
-        self.plan.validator.check_protocol(module, self.rewriters, context)
+        if engine.print_generic(bridge.to_engine(module)) != self.last:
+            validator.check_result(
+                self.source, module, self.rewriters, context, lambda: self.kept.compile(self.stages)
+            )
+        validator.check_protocol(module, self.rewriters, context)
 
     def context_of(self, instance: Pass) -> PassContext:
         """The context of a pass, without a way to try things."""

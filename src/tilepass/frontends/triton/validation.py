@@ -2,16 +2,20 @@
 
 Imported only where validation is on: it loads the simulator. After each pass that changed a kernel
 the module before it and the one after it run on the same random arguments, and must leave the same
-bits in every array. Triton's own passes are not compared: what they do to a kernel is not the
-pass's doing. Before a rewritten kernel is lowered to LLVM, its asynchronous protocol is checked.
+bits in every array. At the end of ttgir, where all of Triton's passes that act on a rewrite have
+run, so do the module before the first rewrite and the one that will run. Where they differ, Triton
+compiles the kernel without any pass: what it changes by itself is not the passes' doing.
+Before a rewritten kernel is lowered to LLVM, its asynchronous protocol is checked.
 Not so the registers that unfinished dots read: older Tritons overwrite them without any pass (see
 `fix-dot-wait`; `tilepass check` reports it).
 """
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilepass.core.diagnostics import SourceLocation
@@ -22,7 +26,8 @@ from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
 from tilepass.sim import equivalence
 from tilepass.sim.compiler import Program
-from tilepass.sim.equivalence import DEFAULT_SEEDS, DEFAULT_SHAPES
+from tilepass.sim.coverage import Goal
+from tilepass.sim.equivalence import DEFAULT_SEEDS
 from tilepass.sim.faults import Fault, SimulatorFailure, UnsupportedOperationsError
 from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.command import ProtocolError, check_protocol
@@ -34,14 +39,25 @@ _STEPS_AFTER = 4 * STEP_LIMIT
 
 @dataclass(frozen=True)
 class _DifferentValues(Failure):
-    """The passes made the kernel compute something else on these shapes."""
+    """The passes made the kernel compute something else in this case."""
 
-    shapes: str = ""
+    case: str = ""
 
     def command(self, file: str) -> str:
         """Run the passes and compare what they leave with the file."""
-        flag = f"--shapes {shlex.quote(self.shapes)}"
-        return f"{super().command(file)} | tilepass check {file} --against - {flag}"
+        return f"{super().command(file)} | tilepass check {file} --against - {self.case}"
+
+
+@dataclass(frozen=True)
+class _DifferentResult(Failure):
+    """What is lowered computes something else than the file; it is in `result`."""
+
+    case: str = ""
+    result: str = ""
+
+    def command(self, file: str) -> str:
+        """Compare the two."""
+        return f"tilepass check {file} --against {shlex.quote(self.result)} {self.case}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,14 @@ class _WrongProtocol(Failure):
         return " ".join(["tilepass check", file, *flags])
 
 
+@dataclass(frozen=True)
+class _Difference(Exception):
+    """Two forms of a kernel differ in a case."""
+
+    case: equivalence.Case
+    error: TilepassError
+
+
 class Validator:
     """Checks what passes do, on sizes as of `tilepass check --shapes`; without any, on its own.
 
@@ -66,7 +90,8 @@ class Validator:
 
     def __init__(self, shapes: Sequence[str] = ()) -> None:
         self._given = tuple(shapes)
-        self._shapes = [parse_shapes(text) for text in shapes or DEFAULT_SHAPES]
+        for text in shapes:
+            parse_shapes(text)
 
     def check_values(self, rewrite: Rewrite) -> None:
         """Compare the kernel before the pass with the one after it.
@@ -74,31 +99,93 @@ class Validator:
         Raises PassFailure where they differ, or where only the second does something undefined.
         """
         context = rewrite.context
+        before = engine.parse_expanded(rewrite.before)
         try:
-            before = Program(engine.parse_expanded(rewrite.before))
-            after = Program(rewrite.after)
+            self._compare(before, rewrite.after, context, "")
+        except _Difference as found:
+            reason = f"changed what {_kernel(before)} computes\n{found.error}"
+            failure = _DifferentValues(
+                rewrite.passes, context, rewrite.original(), reason, case=found.case.flags
+            )
+            raise PassFailure(failure.message) from found.error
+
+    def check_result(
+        self,
+        source: str,
+        module: TritonModule,
+        passes: Sequence[Pass],
+        context: PassContext,
+        stock: Callable[[], TritonModule],
+    ) -> None:
+        """Compare a kernel before its first rewrite with what is lowered of it.
+
+        `source` is generic text, `module` TTGIR after all passes; `stock` compiles as far as that
+        without these passes. Raises PassFailure where they differ and it is not Triton's doing.
+        """
+        before, after = engine.parse_expanded(source), to_engine(module)
+        try:
+            self._compare(before, after, context, " at the end of ttgir")
+        except _Difference as found:
+            names = ", ".join(dict.fromkeys(each.name for each in passes))
+            kernel = _kernel(before)
+            if why := _not_ours(after, found.case, stock):
+                context.remarks.analysis(
+                    None, f"{kernel}: Triton's own passes change what it computes: {why}"
+                )
+                return
+            reason = (
+                f"changed what {kernel} computes: the difference shows at the end of ttgir, and "
+                f"not without the pass (rewritten by: {names})\n{found.error}"
+            )
+            result = _written(module.str())
+            failure = _DifferentResult(
+                passes, context, source, reason, case=found.case.flags, result=result
+            )
+            raise PassFailure(failure.message) from found.error
+
+    def _compare(
+        self,
+        one: engine.Module,
+        other: engine.Module,
+        context: PassContext,
+        where: str,
+    ) -> None:
+        """Raises _Difference; what cannot be compared is a remark."""
+        try:
+            before, after = Program(one), Program(other)
         except TilepassError as error:
-            _not_validated(context, error)
+            _not_validated(context, error, f"{where.strip()}: " if where else "")
             return
-        executed, skipped = 0, set[str]()
-        for case in equivalence.cases(before, self._shapes, DEFAULT_SEEDS, None):
+        executed, skipped, reached = list[equivalence.Case](), set[str](), set[Goal]()
+        cases = equivalence.cases([before, after], self._given, DEFAULT_SEEDS, None)
+        for case in cases:
             shapes = str(case.shapes)
             if shapes in skipped:
                 continue
             try:
-                left = equivalence.reference(before, case)
+                left = equivalence.reference(before, case, reached=reached)
             except TilepassError as error:
                 skipped.add(shapes)
-                _not_validated(context, error, f"with shapes {shapes}, before the pass: ")
+                if not where:
+                    # At the end of ttgir it was said already.
+                    _not_validated(context, error, f"with shapes {case.said}, before the pass: ")
                 continue
             try:
-                equivalence.compare_with(left, before, after, step_limit=_STEPS_AFTER)
+                equivalence.compare_with(
+                    left, before, after, step_limit=_STEPS_AFTER, reached=reached
+                )
+            except SimulatorFailure:
+                raise
             except TilepassError as error:
-                raise _different(rewrite, before.name, shapes, error) from error
-            executed += 1
-        if executed:
-            message = f"validated: {before.name} computes the same in {executed} cases"
-            context.remarks.analysis(None, message)
+                raise _Difference(case, error) from error
+            executed.append(case)
+        if not executed:
+            return
+        said = "; ".join(dict.fromkeys(case.said for case in executed))
+        message = f"{before.name} computes the same{where} in {len(executed)} cases (shapes {said})"
+        context.remarks.analysis(None, f"validated: {message}")
+        for line in equivalence.missed([before, after], cases, reached):
+            context.remarks.missed(None, f"not validated{where}: {line}")
 
     def check_protocol(
         self, module: TritonModule, passes: Sequence[Pass], context: PassContext
@@ -125,14 +212,30 @@ class Validator:
             context.remarks.analysis(None, f"validated: protocol: {said}")
 
 
-def _different(rewrite: Rewrite, kernel: str, shapes: str, error: TilepassError) -> PassFailure:
-    """The pass's failure; raises what is none of the pass's."""
-    if isinstance(error, SimulatorFailure):
-        raise error
-    reason = f"changed what {kernel} computes\n{error}"
-    original = rewrite.original()
-    failure = _DifferentValues(rewrite.passes, rewrite.context, original, reason, shapes=shapes)
-    return PassFailure(failure.message)
+def _kernel(module: engine.Module) -> str:
+    return Program(module).name
+
+
+def _not_ours(
+    after: engine.Module, case: equivalence.Case, stock: Callable[[], TritonModule]
+) -> str | None:
+    """How Triton alone gives the same as `after`; None where it does not."""
+    try:
+        without = Program(to_engine(stock()))
+        equivalence.compare(without, Program(after), case, step_limit=_STEPS_AFTER)
+    except SimulatorFailure:
+        raise
+    except TilepassError:
+        return None
+    return f"without the passes it gives the same at the end of ttgir (with {case})"
+
+
+def _written(text: str) -> str:
+    """The name of a new file with this text."""
+    descriptor, path = tempfile.mkstemp(prefix="tilepass-result-", suffix=".ttgir")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
 
 
 def _not_validated(context: PassContext, error: TilepassError, what: str = "") -> None:

@@ -48,9 +48,9 @@ class Outcome:
     """What a check did: the first finding of each kind at each place, and how much was tried."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
-    problems: int = 0
+    problems: list[Problem] = field(default_factory=list[Problem])
     schedules: int = 0
-    exhausted: int = 0
+    exhausted: list[Problem] = field(default_factory=list[Problem])
     """Problems of which all schedules were tried, one by one."""
     asynchronous: bool = False
     """Whether there was anything that could happen in another order."""
@@ -74,7 +74,7 @@ def check(program: ProtocolProgram, problems: Sequence[Problem], seeds: int) -> 
         except TooLong as error:
             too_long = error
             continue
-        outcome.problems += 1
+        outcome.problems.append(problem)
         if finding:
             outcome.add(finding)
         if recording:
@@ -95,8 +95,8 @@ def _explore(recording: Recording, problem: Problem, seeds: int, outcome: Outcom
         if finding := execute(recording, problem, seed):
             outcome.add(finding)
             found = True
-    if not found and outcome.exhausted < _EXHAUSTED and _is_small(recording):
-        outcome.exhausted += exhaust(recording)
+    if not found and len(outcome.exhausted) < _EXHAUSTED and _is_small(recording):
+        outcome.exhausted += [problem] if exhaust(recording) else []
 
 
 def exhaust(recording: Recording) -> bool:

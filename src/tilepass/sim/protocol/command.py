@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
 from tilepass.sim.inputs import Shapes, parse_shapes
+from tilepass.sim.plan import make_plan
 from tilepass.sim.protocol.check import Finding, Outcome, check
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.problems import default_problems, problems_of
+from tilepass.sim.protocol.problems import Problem, problems_of, simple_problems
 
 _MOST_FINDINGS = 4
 _FENCES_TO_COME = (
@@ -59,10 +60,25 @@ def check_protocol(
     return said if outcome.asynchronous else None
 
 
+def default_problems(program: ProtocolProgram, grid: Sequence[int] | None = None) -> list[Problem]:
+    """Those of a plan for the kernel, and a few simple ones."""
+    plan = make_plan([program.module], program.name, grid)
+    planned = [
+        Problem(case.shapes, place, case.grid, case.said)
+        for case in plan.cases
+        if case.shapes.named
+        for place in case.programs
+    ]
+    return [*simple_problems(program, grid), *planned]
+
+
 def _said(outcome: Outcome) -> str:
-    every = f", every schedule of {outcome.exhausted} of them" if outcome.exhausted else ""
-    return f"{outcome.schedules} schedules of {_counted(outcome.problems)}{every}"
+    every = f"; every schedule of {_listed(outcome.exhausted)}" if outcome.exhausted else ""
+    return f"{outcome.schedules} schedules of {_listed(outcome.problems)}{every}"
 
 
-def _counted(problems: int) -> str:
-    return "1 problem" if problems == 1 else f"{problems} problems"
+def _listed(problems: Sequence[Problem]) -> str:
+    """How many, and their shapes."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    shapes = dict.fromkeys(each.said or str(each.shapes) for each in problems)
+    return f"{count} (each a program and its shapes, {'; '.join(shapes)})"

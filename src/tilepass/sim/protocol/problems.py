@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from tilepass.sim.memory import GlobalMemory
 
 # With blocks of 64 and 128: loops of 1, 2, 3, 4, 10 and 16 trips; edges; several tiles.
 _SIZES = (64, 128, 192, 256, 640, 1024, 1)
-_MIXED = 9
 # Arrays are made for kernels that read numbers from them, and hold (size + 256)^2 elements.
 _SIZES_WITH_ARRAYS = (64, 256)
 _POINTER_SPAN = 1 << 42
@@ -30,24 +28,20 @@ class Problem:
     shapes: Shapes
     program: Place = (0, 0, 0)
     grid: Place = (1, 1, 1)
+    said: str = ""
+    """The shapes without what follows from others."""
 
     def __str__(self) -> str:
-        return f"program {self.program} of grid {self.grid}, shapes {self.shapes}"
+        return f"program {self.program} of grid {self.grid}, shapes {self.said or self.shapes}"
 
 
-def default_problems(program: Program, grid: Sequence[int] | None) -> list[Problem]:
-    """A few sizes, all arguments alike and mixed."""
+def simple_problems(program: Program, grid: Sequence[int] | None) -> list[Problem]:
+    """A few sizes, all arguments alike."""
     if reads_numbers(program):
-        shapes = [Shapes(size) for size in _SIZES_WITH_ARRAYS]
+        sizes = _SIZES_WITH_ARRAYS
     else:
-        choose = random.Random(0)
-        free = [parameter.name for parameter in program.parameters if _is_integer(parameter)]
-        shapes = [Shapes(size) for size in _SIZES if free or size == _SIZES[0]]
-        shapes += [
-            Shapes(choose.choice(_SIZES), {name: choose.choice(_SIZES) for name in free})
-            for _ in range(_MIXED if free else 0)
-        ]
-    return [problem for each in shapes for problem in problems_of(program, each, grid)]
+        sizes = _SIZES if any(map(_is_integer, program.parameters)) else _SIZES[:1]
+    return [problem for size in sizes for problem in problems_of(program, Shapes(size), grid)]
 
 
 def problems_of(program: Program, shapes: Shapes, grid: Sequence[int] | None) -> list[Problem]:
@@ -94,13 +88,14 @@ def _value(parameter: Parameter, shapes: Shapes, index: int) -> Any:
         return index * _POINTER_SPAN
     given = shapes.named.get(parameter.name)
     if isinstance(given, int):
-        return element.scalar(_rounded(given, parameter))
+        return element.scalar(rounded(given, parameter))
     if element.kind == "float":
         return element.scalar(0.5 if given is None else given)
-    return element.scalar(_rounded(shapes.size, parameter))
+    return element.scalar(rounded(shapes.size, parameter))
 
 
-def _rounded(size: int, parameter: Parameter) -> int:
+def rounded(size: int, parameter: Parameter) -> int:
+    """A size as a multiple of what the parameter's callers promise."""
     return -(-size // parameter.divisibility) * parameter.divisibility
 
 

@@ -24,4 +24,4 @@ def program_of(source: str | Path, kernel: str | None = None) -> Program:
     """
     name = str(source) if isinstance(source, Path) else "<text>"
     text = source.read_text() if isinstance(source, Path) else source
-    return Program(bridge.to_engine(bridge.load(text, name)), kernel)
+    return Program(bridge.read_named(text, name), kernel)

@@ -38,8 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.sim.protocol.recorder import CannotFollow
 
     def program(source: Part) -> Program:
-        module = bridge.load(source.text, source.file)
-        return Program(bridge.to_engine(module), options.kernel)
+        return Program(bridge.read_named(source.text, source.file), options.kernel)
 
     def protocol(module: Module, source: Part) -> str | None:
         shapes, seeds = options.shapes or (), options.seeds

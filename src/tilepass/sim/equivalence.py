@@ -22,7 +22,15 @@ from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
 from tilepass.sim.coverage import Goal, wanted
 from tilepass.sim.faults import Fault, StepLimit
-from tilepass.sim.inputs import MODERATE, Kind, Shapes, Values, make_arguments, parse_shapes
+from tilepass.sim.inputs import (
+    MODERATE,
+    Kind,
+    Shapes,
+    Values,
+    make_arguments,
+    parse_shapes,
+    resolved,
+)
 from tilepass.sim.parameter_groups import grouped
 from tilepass.sim.plan import describe, grid_of, make_plan
 from tilepass.sim.roles import Role
@@ -138,7 +146,8 @@ def cases(
             some = each.programs if len(each.programs) < math.prod(each.grid) else None
             found += [Case(each.shapes, seed, each.grid, some, each.said) for seed in range(seeds)]
     for each in shapes or (() if found else UNPLANNED):
-        parsed = parse_shapes(each) if isinstance(each, str) else each
+        given = parse_shapes(each) if isinstance(each, str) else each
+        parsed = resolved(given, first.parameters)
         chosen = tuple(grid) if grid is not None else grid_of(first.module, (3, 3, 3))
         some = tuple(programs) if programs else None if grid else _some(chosen)
         found += [Case(parsed, seed, chosen, some, str(parsed)) for seed in range(seeds)]

@@ -107,6 +107,17 @@ class Values:
 MODERATE = Values()
 
 
+def resolved(shapes: Shapes, parameters: Sequence[Parameter]) -> Shapes:
+    """With `argN` for the parameter in place N replaced by its name, if it has another one."""
+    real = {parameter.name for parameter in parameters}
+    names = {f"arg{index}": each.name for index, each in enumerate(parameters)}
+    named = {
+        name if name in real else names.get(name, name): value
+        for name, value in shapes.named.items()
+    }
+    return Shapes(shapes.size, named)
+
+
 def make_arguments(
     parameters: Sequence[Parameter], shapes: Shapes, seed: int, values: Values = MODERATE
 ) -> dict[str, Argument]:

@@ -23,9 +23,13 @@ from tilepass.sim.faults import StepLimit
 from tilepass.sim.inputs import Shapes, Size
 from tilepass.sim.parameter_groups import Group
 from tilepass.sim.protocol.problems import Place
+from tilepass.sim.roles import Role
 from tilepass.sim.sketch import Reach, Sketch, SketchProgram, constant_grid
+from tilepass.sim.values import places as places_of
 
 _LADDER = (24, 100, 200, 400, 800, 1600, 3200, 6400)
+# For kernels without rows.
+_LONG = (25_600, 102_400, 409_600)
 _MIDDLE = 200
 _FEW = (0, 1, 24, 100)
 # Of the sizes that are tried: operations of a program, programs looked at, all operations.
@@ -34,9 +38,12 @@ _STEPS_OF_GRID = 30_000
 _PROGRAMS = 160
 _MOST_CASES = 6
 _MOST_RUN = 3
-# Elements of an array.
+# Elements of an array, and how many cost as much as one operation.
 _MOST_ELEMENTS = 1 << 25
+_ELEMENTS_OF_STEP = 2000
 _MARGIN = 64
+# Of an array that is only read.
+_ROW = 208
 
 Vector = Mapping[str, int]
 """A value for each free size; `DESCRIPTOR#AXIS` is an extent of a descriptor's array."""
@@ -67,7 +74,7 @@ class _Tried:
 
     vector: Vector
     goals: frozenset[Goal]
-    steps: int
+    cost: int
     valid: bool = True
 
 
@@ -130,7 +137,8 @@ class _Planner:
         at = 0
         for group in self.first.groups:
             parameter = group.parameter
-            if _is_whole(parameter) and _is_size(arguments[at]):
+            places = Role.PLACE in self.first.roles.get(group.name, Role.PLACE)
+            if places and _is_whole(parameter) and _is_size(arguments[at]):
                 found[group.name] = parameter.divisibility
             behind = at + 1 + len(group.replaced)
             if group.rank is not None and any(
@@ -141,10 +149,16 @@ class _Planner:
         return found
 
     @cached_property
-    def strides(self) -> list[Parameter]:
-        """Integers that are nothing but distances."""
-        named = [group.parameter for group in self.first.groups]
-        return [each for each in named if _is_whole(each) and each.name not in self.sizes]
+    def strides(self) -> list[tuple[Parameter, bool]]:
+        """Integers that are nothing but distances, and whether something is stored that far."""
+        arguments = dict(zip(self.first.parameters, _arguments(self.first), strict=True))
+        return [
+            (each, _reaches_store(arguments[each]))
+            for each in (group.parameter for group in self.first.groups)
+            if _is_whole(each)
+            and each.name not in self.sizes
+            and Role.PLACE in self.first.roles.get(each.name, Role.PLACE)
+        ]
 
     def plan(self) -> Plan:
         """The plan."""
@@ -152,7 +166,7 @@ class _Planner:
             self._try(vector)
         if not any(each.valid for each in self.tried.values()):
             return Plan()
-        main = self._shrunk(max(self._valid(), key=lambda each: (_weight(each), -each.steps)))
+        main = self._shrunk(max(self._valid(), key=lambda each: (_weight(each), -each.cost)))
         for vector in self._around(main.vector):
             self._try(vector)
         chosen = self._cover(main)
@@ -171,7 +185,8 @@ class _Planner:
             yield self._vector(dict.fromkeys(names, level))
         pairs = itertools.combinations(names, 2) if 2 < len(names) <= 6 else ()
         for some in [*((name,) for name in names[:12]), *pairs]:
-            for level in _LADDER if len(some) == 1 else _LADDER[3:]:
+            long = () if self._has_rows else _LONG
+            for level in (*_LADDER, *long) if len(some) == 1 else _LADDER[3:]:
                 yield self._vector({**middle, **dict.fromkeys(some, level)})
 
     def _around(self, main: Vector) -> Iterator[Vector]:
@@ -186,7 +201,7 @@ class _Planner:
         found: dict[str, int] = {}
         for index, (name, size) in enumerate(wanted.items()):
             by = self.sizes[name]
-            if size > 1 and size in (*_LADDER, _MIDDLE):
+            if size > 1 and size in (*_LADDER, *_LONG, _MIDDLE):
                 size += size * index // 9 + 3 * index
             size = -(-size // by) * by
             while size > 1 and (size in found.values() or (size % 32 == 0 and by < 32)):
@@ -201,18 +216,20 @@ class _Planner:
         return self.tried[key]
 
     def _sketched(self, vector: Vector) -> _Tried:
-        goals, steps = set[Goal](), 0
+        goals, cost = set[Goal](), self._elements(vector) // _ELEMENTS_OF_STEP
+        if cost > _MOST_ELEMENTS // _ELEMENTS_OF_STEP:
+            return _Tried(vector, frozenset(), cost, valid=False)
         shapes = self._shapes(vector)
-        last = tuple(size - 1 for size in self.grid)
-        for program in dict.fromkeys([(0, 0, 0), last]):
+        x, y, z = self.grid
+        for program in dict.fromkeys([(0, 0, 0), (x - 1, y - 1, z - 1)]):
             try:
                 for each in (self.first, *self.others):
                     sketch = self._sketch(each, shapes, program)
                     goals |= sketch.coverage.reached()
-                    steps += sketch.steps
+                    cost += sketch.steps
             except TilepassError:
                 return _Tried(vector, frozenset(), _STEPS, valid=False)
-        return _Tried(vector, frozenset(goals), steps)
+        return _Tried(vector, frozenset(goals), cost)
 
     def _sketch(
         self, form: SketchProgram, shapes: Shapes, program: Place, *, deep: bool = False
@@ -224,13 +241,26 @@ class _Planner:
             shapes = Shapes(shapes.size, named)
         return form.sketch(shapes, program, self.grid, _STEPS, deep=deep)
 
+    def _elements(self, vector: Vector) -> int:
+        """About as many as the largest array has to hold."""
+        second, first = sorted([1, 1, *vector.values()])[-2:]
+        if any(stored for _, stored in self.strides):
+            return first * first
+        return first * second if self._has_rows else first
+
+    @cached_property
+    def _has_rows(self) -> bool:
+        return bool(self.strides) or any((g.rank or 0) > 1 for g in self.first.groups)
+
     def _shapes(self, vector: Vector) -> Shapes:
-        """Rows of arrays are longer than any size, so that they do not overlap."""
+        """Rows that are stored are longer than any size, so that they do not overlap; those that
+        are only loaded may."""
         named: dict[str, Size] = {name: n for name, n in vector.items() if "#" not in name}
         most = max([64, *vector.values()])
-        for index, parameter in enumerate(self.strides):
+        for index, (parameter, stored) in enumerate(self.strides):
             by = parameter.divisibility
-            named[parameter.name] = -(-(most + 16 * index) // by) * by
+            size = most if stored else min(most, _ROW)
+            named[parameter.name] = -(-(size + 16 * index) // by) * by
         for group in self.first.groups:
             if group.rank is not None:
                 extents = [vector.get(f"{group.name}#{axis}", most) for axis in range(group.rank)]
@@ -260,18 +290,18 @@ class _Planner:
                 break
             chosen.append(best)
             reached |= best.goals
-        return sorted(chosen, key=lambda each: each.steps)
+        return sorted(chosen, key=lambda each: each.cost)
 
     def _advice(self) -> dict[str, str]:
-        return {
-            describe(goal): _spelled(each.vector) for each in self._valid() for goal in each.goals
-        }
+        """The cheapest sizes for each goal."""
+        tried = sorted(self._valid(), key=lambda each: -each.cost)
+        return {describe(goal): _spelled(each.vector) for each in tried for goal in each.goals}
 
     def _finished(self, tried: _Tried) -> Planned | None:
         """With arrays, and the programs to be run."""
         shapes = self._shapes(tried.vector)
-        places = list(itertools.product(*(range(size) for size in self.grid)))
-        cost = max(1, tried.steps // 2)
+        places = places_of(self.grid)
+        cost = max(1, tried.cost // 2)
         count = max(4, min(_PROGRAMS, _STEPS_OF_GRID // cost))
         if len(places) > count:
             half = count // 2
@@ -286,9 +316,8 @@ class _Planner:
                 continue
         programs = _programs(sketches) if len(places) > 2 * _MOST_RUN else places
         reach = Reach()
-        for place, sketch in sketches.items():
-            if place in programs:
-                reach.merge(sketch.reach)
+        for sketch in sketches.values():
+            reach.merge(sketch.reach)
         named = {**shapes.named, **self._arrays(tried.vector, shapes, reach)}
         return Planned(Shapes(64, named), self.grid, tuple(programs), _spelled(tried.vector))
 
@@ -298,13 +327,11 @@ class _Planner:
             if group.rank is not None:
                 if f"{group.name}#0" not in vector:
                     found[group.name] = self._extents(group, vector, reach)
-            elif (
-                group.parameter.type.form == "scalar" and group.parameter.type.of.kind == "pointer"
-            ):
+            elif _is_pointer(group.parameter):
                 count = -(-reach.bytes.get(number, 0) // group.element.size)
                 if reach.unknown:
                     count = max(count, (max([64, *vector.values()]) + 256) ** 2)
-                found[group.name] = min(count + _MARGIN, _MOST_ELEMENTS)
+                found[group.name] = min(count, _MOST_ELEMENTS) + _MARGIN
         return found
 
     def _size_of(self, axis: tuple[str, int], vector: Vector, end: int, block: int) -> int | None:
@@ -362,7 +389,7 @@ def _weight(tried: _Tried) -> int:
 
 
 def _gain(tried: _Tried, reached: set[Goal]) -> tuple[int, int]:
-    return len(tried.goals - reached), -tried.steps
+    return len(tried.goals - reached), -tried.cost
 
 
 def _spelled(vector: Vector) -> str:
@@ -398,6 +425,11 @@ _DISTANCES = frozenset(
 )
 
 
+_STORES = ("tt.store", "tt.descriptor_store", "tt.descriptor_reduce", "tt.atomic_rmw", "scf.for",
+           "ttg.warp_specialize")  # fmt: skip
+_DEEP = 12
+
+
 def _is_size(value: engine.ir.Value) -> bool:
     """Whether an integer is used for something else than distances in memory."""
     for use in value.uses:
@@ -407,6 +439,23 @@ def _is_size(value: engine.ir.Value) -> bool:
             if any(_is_size(result) for result in user.results):
                 return True
         elif user.name not in _DISTANCES or _is_extent(user, use.operand_number):
+            return True
+    return False
+
+
+def _reaches_store(value: engine.ir.Value, depth: int = 0) -> bool:
+    """Whether a distance leads to an address that is stored to."""
+    for use in value.uses:
+        user: Any = use.owner
+        user = getattr(user, "operation", user)
+        if user.name in _STORES:
+            return True
+        follows = user.name in (*_SAME, *_DISTANCES, "arith.addi")
+        if (
+            follows
+            and depth < _DEEP
+            and any(_reaches_store(result, depth + 1) for result in user.results)
+        ):
             return True
     return False
 

@@ -6,6 +6,7 @@ share one; where none of the operations that they touch occurs, there is none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
 from tilepass.ir.aliases import Aliases
 from tilepass.ir.checked_run import checked_run
+from tilepass.ir.engine import ir
 from tilepass.ir.memory_file import MemoryFile
 
 __all__ = [
@@ -43,9 +45,13 @@ __all__ = [
     "operation_names",
     "parse",
     "parse_diagnostics",
+    "read_named",
     "run_passes",
     "to_engine",
 ]
+
+_PLACE = re.compile(r'loc\("([^"]*)":(\d+):(\d+)\)')
+_VALUE = re.compile(r"%([A-Za-z_$.][\w$.-]*)")
 
 MakeContext = Callable[[Pass], PassContext]
 AfterPass = Callable[[Pass, Callable[[], str]], None]
@@ -71,6 +77,29 @@ Validate = Callable[[Rewrite], None]
 def to_engine(module: TritonModule) -> engine.Module:
     """A copy of the module in the IR engine."""
     return engine.parse(generic_text(module))
+
+
+def read_named(text: str, file: str) -> engine.Module:
+    """A module of the engine from a file's text. Parameters without names in their locations, as
+    those of hand-written IR, are called as the text calls them."""
+    module = to_engine(load(text, file))
+    lines = text.split("\n")
+    for operation in engine.operations(module):
+        if operation.name == "tt.func" and operation.regions[0].blocks:
+            for argument in operation.regions[0].blocks[0].arguments:
+                if name := _written_name(str(argument.location), lines, file):
+                    with module.context:
+                        argument.set_location(ir.Location.name(name, argument.location))
+    return module
+
+
+def _written_name(location: str, lines: Sequence[str], file: str) -> str | None:
+    """What stands where a location of the file itself points to, if that is a value."""
+    at = _PLACE.fullmatch(location)
+    if at is None or at[1] != file or int(at[2]) > len(lines):
+        return None
+    value = _VALUE.match(lines[int(at[2]) - 1], int(at[3]) - 1)
+    return value[1] if value else None
 
 
 def from_engine(

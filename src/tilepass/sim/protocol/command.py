@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
-from tilepass.sim.inputs import Shapes, parse_shapes
+from tilepass.sim.inputs import Shapes, parse_shapes, resolved
 from tilepass.sim.plan import make_plan
 from tilepass.sim.protocol.check import Finding, Outcome, check
 from tilepass.sim.protocol.compiler import ProtocolProgram
@@ -52,7 +52,11 @@ def check_protocol(
         return None
     program = ProtocolProgram(module, kernel, text=text, file=file, registers=registers)
     parsed = [parse_shapes(each) if isinstance(each, str) else each for each in shapes]
-    problems = [problem for each in parsed for problem in problems_of(program, each, grid)]
+    problems = [
+        problem
+        for each in parsed
+        for problem in problems_of(program, resolved(each, program.parameters), grid)
+    ]
     outcome = check(program, problems or default_problems(program, grid), seeds)
     if outcome.findings:
         raise ProtocolError(outcome.findings)

@@ -154,7 +154,7 @@ def test_poison_where_the_first_has_none_is_a_difference() -> None:
 def test_poison_alone_is_a_fault() -> None:
     program = program_of(QUOTIENT)
     with pytest.raises(UndefinedBehaviour, match="a stored value is poison"):
-        execute(program, next(iter(cases(program, ["64"], 1, None))))
+        execute(program, next(iter(cases([program], ["64"], 1, None))))
 
 
 ASSERTED = ADD.replace(
@@ -167,7 +167,7 @@ ASSERTED = ADD.replace(
 
 def test_what_the_first_kernel_rules_out_is_left_out_and_said() -> None:
     program = program_of(ASSERTED)
-    runs = [compare(program, program, case) for case in cases(program, ["64"], 3, None)]
+    runs = [compare(program, program, case) for case in cases([program], ["64"], 3, None)]
     said = reservations(runs, program, program)
     assert said[0].startswith("special values in part only")
     assert said[0].endswith("tt.assert: assertion failed: no NaN")

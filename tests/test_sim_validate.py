@@ -66,8 +66,8 @@ def test_a_pass_that_keeps_the_values_goes_through(
     remark, end = session.remarks
     assert (remark.kind, end.kind) == ("analysis", "analysis")
     said = "validated: add_kernel computes the same"
-    assert remark.message == f"{said} in 3 cases (shapes 64)"
-    assert end.message == f"{said} at the end of ttgir in 3 cases (shapes 64)"
+    assert remark.message == f"{said} in 9 cases (shapes 64; 100)"
+    assert end.message == f"{said} at the end of ttgir in 9 cases (shapes 64; 100)"
     assert remark.format() in capfd.readouterr().err
 
 

@@ -39,8 +39,8 @@ from tilepass.sim.values import STEP_LIMIT, Outcome, Place, run
 Kernel = engine.Module | Program
 """A module, or one that is compiled for the simulator."""
 
-UNPLANNED = ("64", "100")
-"""Sizes for a kernel whose way depends on what cannot be sketched."""
+SIMPLE = ("64", "100")
+"""All arguments alike, besides sizes that are planned: small sizes hold few values."""
 DEFAULT_SEEDS = 3
 _MOST_PROGRAMS = 4
 
@@ -137,7 +137,8 @@ def cases(
     grid: Sequence[int] | None,
     programs: Sequence[Place] | None = None,
 ) -> list[Case]:
-    """Every shape with every seed for all forms of a kernel; without shapes, those of a plan."""
+    """Every shape with every seed for all forms of a kernel; without shapes, those of a plan and
+    simple ones."""
     found: list[Case] = []
     first = forms[0]
     if not shapes:
@@ -145,7 +146,7 @@ def cases(
         for each in plan.cases:
             some = each.programs if len(each.programs) < math.prod(each.grid) else None
             found += [Case(each.shapes, seed, each.grid, some, each.said) for seed in range(seeds)]
-    for each in shapes or (() if found else UNPLANNED):
+    for each in shapes or SIMPLE:
         given = parse_shapes(each) if isinstance(each, str) else each
         parsed = resolved(given, first.parameters)
         chosen = tuple(grid) if grid is not None else grid_of(first.module, (3, 3, 3))

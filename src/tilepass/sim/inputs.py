@@ -28,6 +28,8 @@ _ENTRY = re.compile(r"(?:([\w.$-]+)=)?(?:(\d+(?:x\d+)+)|([-+]?\d+)|([-+.\deE]+))
 _MARGIN = 256
 # Of an array; its floats take eight bytes each while they are made.
 _MOST_ELEMENTS = 1 << 27
+# The values of larger arrays repeat after so many elements, a prime number: no two tiles are alike.
+_PERIOD = (1 << 19) - 1
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ def _argument(group: Group, shapes: Shapes, seed: int, values: Values) -> Argume
 def _array(
     shape: tuple[int, ...], group: Group, size: int, generator: np.random.Generator, values: Values
 ) -> NDArray[Any]:
+    if math.prod(shape) > _PERIOD:
+        return np.resize(_array((_PERIOD,), group, size, generator, values), shape)
     role, element = values.roles.get(group.name, Role.NONE), group.element
     moderate = random_array(shape, element, size, generator)
     if element.bits == 1 or values.are_moderate(element, role):

@@ -27,8 +27,9 @@ none that starts without its `site` module, as `python -S`):
   TILEPASS_VALIDATE, TILEPASS_VALIDATE_SHAPES  1, and shapes separated by ';' (--validate)
 
 With --validate every kernel that a pass rewrote is executed on the CPU while it is compiled: before
-the pass and after it, for the same random arguments of small shapes. Every array must be the same,
-bit by bit. If a rewritten kernel has barriers or asynchronous copies, they are checked at the end
+the pass and after it, for the same random arguments, of shapes that follow from the kernel. Every
+array must be the same, bit by bit; so it must at the end of the stage ttgir, where Triton's passes
+have acted on the rewrite, unless Triton alone changes it in the same way. If a rewritten kernel has barriers or asynchronous copies, they are checked at the end
 of the stage ttgir. A failure ends the compilation, with the pass, what differs or the schedule that
 goes wrong, and a file that reproduces it. What cannot be executed (operations that the simulator
 does not know, a kernel that goes wrong on these shapes without the pass) is a remark of the kind
@@ -147,8 +148,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="SHAPES",
-        help="sizes for --validate (implied), as of `tilepass check --shapes` (default: 64 and "
-        "100); may be given several times",
+        help="sizes for --validate (implied), as of `tilepass check --shapes` (default: some "
+        "that follow from the kernel); may be given several times",
     )
     parser.add_argument(
         "--on-failure",

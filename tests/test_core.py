@@ -258,6 +258,17 @@ def test_diagnostic_with_note() -> None:
         ("touches = 'scf.for'", "its touches are 'scf.for', expected a tuple of operation names"),
         ("Options = dict", "its Options are no dataclass"),
         ("Options = dataclasses.make_dataclass('O', ['n'])", "its options need defaults: n"),
+        ("touches = (1,)", "its touches are (1,), expected a tuple of operation names"),
+        ("run = Pass.run", "it has no method 'run(self, module, context)'"),
+        (
+            "run = lambda self: None",
+            "its run cannot be called with a module and a context (too many positional arguments); "
+            "expected a method run(self, module, context)",
+        ),
+        (
+            "async def run(self, module, context): pass",
+            "its run is a coroutine or a generator; expected a method run(self, module, context)",
+        ),
     ],
 )
 def test_a_class_that_no_pipeline_could_run(tmp_path: Path, line: str, problem: str) -> None:
@@ -265,7 +276,14 @@ def test_a_class_that_no_pipeline_could_run(tmp_path: Path, line: str, problem: 
     file.write_text(f"import dataclasses\n{PASS_FILE.format(name='sample-bad')}    {line}\n")
     with pytest.raises(TilepassError) as caught:
         load_file(file)
-    assert str(caught.value) == f"--load {file}: pass class 'Sample': {problem}"
+    place = f"{file}:{_line(file, '@register')}"
+    assert str(caught.value) == f"--load {file}: pass class 'Sample': {problem} ({place})"
+
+
+def _line(file: Path, text: str) -> int:
+    """The number of the line that holds a text."""
+    lines = file.read_text().splitlines()
+    return 1 + next(index for index, line in enumerate(lines) if text in line)
 
 
 def test_a_file_of_passes_that_exits(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tilepass.core.errors import AnchorError
+from tilepass.core.anchor import Anchor
+from tilepass.core.errors import AnchorError, TilepassError
 from tilepass.frontends.placed import place_passes
 
 PASS_FILE = """
@@ -91,7 +92,19 @@ def test_passes_of_a_file(tmp_path: Path) -> None:
         file = pass_file(tmp_path, own)
         (placed,) = place_passes(f"placed-pass@end:{other}", [file], quiet=True)
         assert placed.anchor.where == other
-    file = pass_file(tmp_path, "other-stage", "arith.addf")
-    for place in ("end:trace", "end:ttir"):
-        (placed,) = place_passes(f"placed-pass@{place}", [file], quiet=True)
-        assert str(placed.anchor) == place
+
+
+def test_a_place_of_its_own_that_no_compiler_has(tmp_path: Path) -> None:
+    """It is an error at once, in the author's line, and not when something is compiled."""
+    file = pass_file(tmp_path, "ttirr", "arith.addf")
+    message = (
+        f"--load {file}: anchor 'end:ttirr': there is no such place; did you mean 'ttir' or "
+        f"'ttgir'? (stages: ttir, glir, ttgir, trace) ({file}:8, in Placed)"
+    )
+    with pytest.raises(TilepassError, match=f"^{re.escape(message)}$"):
+        place_passes("placed-pass", [file], quiet=True)
+    for make in (Anchor.before, Anchor.after):
+        with pytest.raises(AnchorError, match=":canonical ize': expected start:STAGE"):
+            make("canonical ize")
+    with pytest.raises(AnchorError, match="anchor 'start:trace': there is no such place"):
+        Anchor.start_of("trace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +73,29 @@ class Exits(Pass):
 
     def run(self, module: engine.Module, context: PassContext) -> None:
         raise SystemExit(0)
+
+
+@register
+class Crashes(Pass):
+    """End the process from native code, as an assertion does, and print before that."""
+
+    name = "test-crashes"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        print("about to crash")
+        os.abort()
+
+
+@register
+class Prints(Pass):
+    """Print, as whoever looks for a mistake does."""
+
+    name = "test-prints"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        print(f"{len(engine.operations(module))} operations")
 
 
 @register

@@ -7,6 +7,7 @@
     TILEPASS_VALIDATE_SHAPES  sizes for that, which they imply; separated by `;`
     TILEPASS_ON_FAILURE  skip: a pass that fails is left out of the kernel (default: stop)
     TILEPASS_DUMP     what `tilepass dump-ir` wants recorded (see dump.environment)
+    TILEPASS_TRACEBACK  1: errors of passes come with their traceback
 
 Imported when the interpreter starts (by `tilepass_startup.pth` or, under `tilepass run`, by
 `_site/sitecustomize.py`), so it loads neither a compiler nor the rest of tilepass: the pipeline is
@@ -80,6 +81,18 @@ def _enable() -> None:
         on_failure=_on_failure,
     )
     activation.enter(of_environment=True)
+    _attribute_crashes()
+
+
+def _attribute_crashes() -> None:
+    """Let the stack of a crash in a pass go to stderr: the program has no supervisor."""
+    from tilepass.core.underway import attribute_crashes
+
+    try:
+        attribute_crashes(os.dup(2))
+    except OSError:
+        # A daemon's stderr is closed.
+        return
 
 
 def _is_on(variable: str, value: str) -> bool:
@@ -101,7 +114,7 @@ def _observers() -> list[StageObserver]:
 def _stop(error: Exception) -> None:
     """Say what is wrong, as far as the streams are there, and end the process."""
     try:
-        if not _is_expected(error):
+        if not _is_expected(error) or _is_traceback_wanted():
             sys.excepthook(type(error), error, error.__traceback__)
         if sys.stderr:
             print(f"error: {PIPELINE}: {error}", file=sys.stderr)
@@ -117,6 +130,12 @@ def _is_expected(error: BaseException) -> bool:
     return errors is not None and isinstance(error, errors.TilepassError)
 
 
+def _is_traceback_wanted() -> bool:
+    from tilepass.core.tracebacks import is_wanted
+
+    return is_wanted()
+
+
 def _without_traceback(previous: Any) -> Any:
     """An exception hook that prints errors of passes and pipelines as commands do."""
 
@@ -126,6 +145,8 @@ def _without_traceback(previous: Any) -> Any:
         if not _is_expected(error):
             previous(kind, error, trace)
             return
+        if _is_traceback_wanted():
+            previous(kind, error, trace)
         print(f"error: {error}", file=sys.stderr)
         if (place := _place_in_program(trace)) is not None:
             print(f"note: raised from {place}", file=sys.stderr)

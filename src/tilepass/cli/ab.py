@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.flags import add_traceback_flag, require_two_dashes
 
 if TYPE_CHECKING:
     from tilepass.ab.job import Job
@@ -46,7 +47,9 @@ examples:
 
 def main(argv: Sequence[str]) -> int:
     """Entry point; returns the exit status. Raises TilepassError."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    require_two_dashes(parser, argv)
+    arguments = parser.parse_args(argv)
     if arguments.plot and arguments.plot.suffix not in _PLOTS:
         # Told now, not after minutes of measuring.
         raise TilepassError(f"--plot {arguments.plot}: expected a file named {', '.join(_PLOTS)}")
@@ -98,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--arch", type=int, default=90, help="compiled for, where nothing runs (90: sm_90)")
     add("--jobs", type=int, help="processes that compile (one per core)")
     add("--launch-timeout", type=float, default=60.0, metavar="SECONDS", help="hung after (60)")
+    add_traceback_flag(parser)
     return parser
 
 

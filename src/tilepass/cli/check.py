@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import OptionError, TilepassError
+from tilepass.core.flags import add_traceback_flag
 
 if TYPE_CHECKING:
     from tilepass.ir.engine import Module
@@ -175,4 +176,5 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="operations that a launch may execute",
     )
+    add_traceback_flag(parser)
     return parser

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from tilepass.core.flags import add_traceback_flag
+
 
 def main(arguments: Sequence[str]) -> int:
     """Print the findings; 1 if one of them is a failure."""
@@ -16,6 +18,7 @@ def main(arguments: Sequence[str]) -> int:
         "bridge unchanged, and that CuTe modules compile. The exit status is 1 if a check fails.",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_traceback_flag(parser)
     options = parser.parse_args(arguments)
     # Here and not above: `--help` must not wait for them.
     from tilepass.doctor import cute, machine, self_test, versions

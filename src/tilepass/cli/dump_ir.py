@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.flags import add_traceback_flag, require_two_dashes
 from tilepass.core.pass_base import Target
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     """Entry point; returns the exit status. Raises TilepassError."""
     own, command = _split_command(arguments)
     parser = _parser()
+    require_two_dashes(parser, own)
     options = parser.parse_args(own)
     if (options.what is None) == (not command):
         parser.error("give either a kernel or file, or a program after --")
@@ -79,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--target", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ... (an IR file's own)")
     add("--config", metavar="NAME=VALUE", action="append", default=[],
         help="option of a kernel of tilepass, compile option of a file; repeatable")  # fmt: skip
+    add("--num-warps", metavar="N", help="for a .ttir file, which names none (4)")
     add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
     add("--only-pipeline", action="store_true",
         help="run no stage on the file, only -p, which may name Triton's passes")  # fmt: skip
@@ -87,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         help="keep source locations in the IR; CuTe's is in generic form then")  # fmt: skip
     add("--kernel", metavar="REGEX", default="", help="names of the kernels to dump (all)")
     add("--no-html", action="store_true", help="write no pages")
+    add_traceback_flag(parser)
     return parser
 
 
@@ -127,6 +131,8 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
     passes = (options.pipeline, options.load, recorder)
     target = Target.parse(options.target, "--target") if options.target else None
     settings = dict(map(_setting, options.config))
+    if options.num_warps is not None:
+        settings["num_warps"] = options.num_warps
     try:
         if is_function_spec(options.what):
             if settings:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilepass.core.errors import OptionError
+from tilepass.core.flags import add_traceback_flag, require_two_dashes
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the account. Raises TilepassError."""
     own, after = _split(list(arguments))
-    options = _parser().parse_intermixed_args(own)
+    parser = _parser()
+    require_two_dashes(parser, own)
+    options = parser.parse_intermixed_args(own)
     from tilepass.core.pass_base import Target
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
@@ -62,9 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", metavar="WHAT", help="IR file (- for standard input), kernel, or "
                         "program (.py)")  # fmt: skip
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="for a kernel or program")
-    parser.add_argument("-p", dest="pipeline", metavar="PIPELINE", required=True)
-    parser.add_argument("--target", metavar="BACKEND:ARCH", help="cuda:90 (default), hip:gfx942")
+    parser.add_argument("-p", "--pipeline", metavar="PIPELINE", required=True)
+    parser.add_argument("--target", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ... "
+                        "(default: a file's own, else cuda:90)")  # fmt: skip
     parser.add_argument("--load", action="append", default=[], metavar="FILE", help="Python file "
                         "of passes")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_traceback_flag(parser)
     return parser

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
+from tilepass.cli.supervise import supervised
+from tilepass.core import tracebacks
 from tilepass.core.errors import TilepassError, report
 
 Command = Callable[[Sequence[str]], int]
@@ -17,16 +19,23 @@ INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
 
 
-def run_guarded(command: Command, arguments: Sequence[str]) -> int:
+def run_guarded(command: Command, arguments: Sequence[str], *, in_child: bool = False) -> int:
     """Run `command` and return its exit status.
 
     A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes a line
-    `error: ...` and 1.
+    `error: ...` and 1; `in_child`, so does a crash of native code.
     """
     _fill_closed_streams()
+    if in_child:
+        return supervised(lambda: _guarded(command, arguments))
+    return _guarded(command, arguments)
+
+
+def _guarded(command: Command, arguments: Sequence[str]) -> int:
     try:
         status = _run_and_flush(command, arguments)
     except TilepassError as error:
+        tracebacks.print_if_wanted(error)
         print(report(error), file=sys.stderr)
         return FAILURE
     except KeyboardInterrupt:

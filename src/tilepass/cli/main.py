@@ -15,20 +15,30 @@ from tilepass.core.errors import nearest
 
 @dataclass(frozen=True)
 class _Command:
-    """Where a command's `main(argv) -> int` is, and its line in the help."""
+    """Where a command's `main(argv) -> int` is, and its line in the help.
+
+    `in_child`: it loads native code into its own process, which may crash.
+    """
 
     module: str
     summary: str
+    in_child: bool = False
 
 
 COMMANDS = {
-    "opt": _Command("tilepass.cli.opt", "run passes on an IR file (the same as tilepass-opt)"),
-    "dump-ir": _Command("tilepass.cli.dump_ir", "the IR after every stage and pass of a kernel"),
+    "opt": _Command(
+        "tilepass.cli.opt", "run passes on an IR file (the same as tilepass-opt)", True
+    ),
+    "dump-ir": _Command(
+        "tilepass.cli.dump_ir", "the IR after every stage and pass of a kernel", True
+    ),
     "ab": _Command("tilepass.cli.ab", "time a kernel with a pass on and off, in pairs"),
     "run": _Command("tilepass.cli.run", "run a program with passes enabled"),
-    "check": _Command("tilepass.cli.check", "execute a kernel's IR on the CPU, compare two"),
-    "explain": _Command("tilepass.cli.explain", "why passes decided as they did"),
-    "doctor": _Command("tilepass.cli.doctor", "check the installed versions and the IR bridge"),
+    "check": _Command("tilepass.cli.check", "execute a kernel's IR on the CPU, compare two", True),
+    "explain": _Command("tilepass.cli.explain", "why passes decided as they did", True),
+    "doctor": _Command(
+        "tilepass.cli.doctor", "check the installed versions and the IR bridge", True
+    ),
 }
 
 
@@ -36,8 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `tilepass`; returns the exit status of the command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments and arguments[0] in COMMANDS:
-        command = importlib.import_module(COMMANDS[arguments[0]].module)
-        return run_guarded(command.main, arguments[1:])
+        command = COMMANDS[arguments[0]]
+        run = importlib.import_module(command.module).main
+        return run_guarded(run, arguments[1:], in_child=command.in_child and argv is None)
     return _no_command(arguments)
 
 

@@ -11,7 +11,7 @@ from tilepass.opt.options import parse_arguments
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `tilepass-opt` and of `tilepass opt`; returns the exit status."""
-    return run_guarded(_run, list(sys.argv[1:] if argv is None else argv))
+    return run_guarded(_run, sys.argv[1:] if argv is None else argv, in_child=argv is None)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import tilepass
 from tilepass import _startup
 from tilepass.core.errors import TilepassError
+from tilepass.core.flags import add_traceback_flag
 
 _DESCRIPTION = """\
 Run a program in which Triton and the CuTe DSL compile with a pipeline of passes, each with those
@@ -25,6 +26,7 @@ none that starts without its `site` module, as `python -S`):
   TILEPASS_REMARKS  the kinds of remarks that go to stderr
   TILEPASS_ON_FAILURE  stop or skip (--on-failure)
   TILEPASS_VALIDATE, TILEPASS_VALIDATE_SHAPES  1, and shapes separated by ';' (--validate)
+  TILEPASS_TRACEBACK  1: errors of passes with their traceback (--traceback)
 
 With --validate every kernel that a pass rewrote is executed on the CPU while it is compiled: before
 the pass and after it, for the same random arguments, of shapes that follow from the kernel. Every
@@ -157,5 +159,6 @@ def _parser() -> argparse.ArgumentParser:
         default="stop",
         help="what happens to a kernel in which a pass fails (default: stop)",
     )
+    add_traceback_flag(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM")
     return parser

@@ -6,11 +6,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tilepass.core.errors import AnchorError
+from tilepass.core.errors import AnchorError, nearest
 
 Position = Literal["start", "end", "before", "after"]
 _ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?|\*)(?:#(\d+))?(\?)?$")
 EVERY = "*"
+# The stages of both compilers where modules are MLIR: Triton's, and `trace`, the CuTe DSL's.
+_STARTS = ("ttir", "glir", "ttgir", "llir")
+_ENDS = ("ttir", "glir", "ttgir", "trace")
 
 
 @dataclass(frozen=True)
@@ -29,23 +32,23 @@ class Anchor:
 
     @classmethod
     def start_of(cls, stage: str) -> Anchor:
-        """Before the first pass of a stage."""
-        return cls("start", stage)
+        """Before the first pass of a stage. Raises AnchorError for one that does not exist."""
+        return cls("start", _known("start", stage, _STARTS))
 
     @classmethod
     def end_of(cls, stage: str) -> Anchor:
-        """After the last pass of a stage."""
-        return cls("end", stage)
+        """After the last pass of a stage. Raises AnchorError for one that does not exist."""
+        return cls("end", _known("end", stage, _ENDS))
 
     @classmethod
     def before(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
-        """Immediately before a run of `triton_pass`."""
-        return cls("before", triton_pass, occurrence)
+        """Immediately before a run of `triton_pass`. Raises AnchorError for what is no name."""
+        return cls.parse(str(cls("before", triton_pass, occurrence)))
 
     @classmethod
     def after(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
-        """Immediately after a run of `triton_pass`."""
-        return cls("after", triton_pass, occurrence)
+        """Immediately after a run of `triton_pass`. Raises AnchorError for what is no name."""
+        return cls.parse(str(cls("after", triton_pass, occurrence)))
 
     def if_present(self) -> Anchor:
         """This place where the compilation has it, else nowhere."""
@@ -70,3 +73,12 @@ class Anchor:
     def __str__(self) -> str:
         count = f"#{self.occurrence}" if self.occurrence else ""
         return f"{self.position}:{self.where}{count}{'?' if self.optional else ''}"
+
+
+def _known(position: Position, stage: str, stages: tuple[str, ...]) -> str:
+    if stage not in stages:
+        raise AnchorError(
+            f"anchor '{position}:{stage}': there is no such place{nearest(stage, stages)} "
+            f"(stages: {', '.join(stages)})"
+        )
+    return stage

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from tilepass.core.errors import OptionError, nearest
+from tilepass.core import tracebacks
+from tilepass.core.errors import OptionError, TilepassError, nearest
 from tilepass.core.pass_base import Pass, spell
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -19,7 +20,7 @@ def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
 
     Raises OptionError, which names the pass, the option, and what it takes.
     """
-    hints = typing.get_type_hints(pass_class.Options)
+    hints = _hints(pass_class)
     names = {field.name.replace("_", "-"): field.name for field in fields(pass_class.Options)}
     values: dict[str, Any] = {}
     for key, text in given.items():
@@ -39,7 +40,7 @@ def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
             ) from error
         except TypeError as error:
             raise OptionError(f"pass '{pass_class.name}', option '{option}': {error}") from error
-    return pass_class.Options(**values)
+    return _made(pass_class, values)
 
 
 def options_problem(pass_class: type[Pass]) -> str | None:
@@ -58,8 +59,8 @@ def options_problem(pass_class: type[Pass]) -> str | None:
 
 def describe_options(pass_class: type[Pass]) -> list[tuple[str, str, str]]:
     """(option, what it takes, default) of every option, in declaration order."""
-    hints = typing.get_type_hints(pass_class.Options)
-    default = pass_class.Options()
+    hints = _hints(pass_class)
+    default = _made(pass_class, {})
     return [
         (
             field.name.replace("_", "-"),
@@ -68,6 +69,25 @@ def describe_options(pass_class: type[Pass]) -> list[tuple[str, str, str]]:
         )
         for field in fields(pass_class.Options)
     ]
+
+
+def _hints(pass_class: type[Pass]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(pass_class.Options)
+    except Exception as error:
+        told = tracebacks.describe(error, pass_class.__module__)
+        raise OptionError(f"pass '{pass_class.name}': the types of its Options: {told}") from error
+
+
+def _made(pass_class: type[Pass], values: Mapping[str, Any]) -> Any:
+    """`Options` of these values, which its `__post_init__` may refuse."""
+    try:
+        return pass_class.Options(**values)
+    except TilepassError:
+        raise
+    except Exception as error:
+        told = tracebacks.describe(error, pass_class.__module__)
+        raise OptionError(f"pass '{pass_class.name}', its Options: {told}") from error
 
 
 def _convert(text: str, hint: Any) -> Any:

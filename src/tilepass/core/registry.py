@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import pkgutil
 import sys
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tilepass import executed
+from tilepass.core import tracebacks
 from tilepass.core.digest import module_hash, tool_hash
-from tilepass.core.errors import TilepassError, UnknownPassError, nearest
+from tilepass.core.errors import OptionError, TilepassError, UnknownPassError, nearest
 from tilepass.core.options import build_options, options_problem
 from tilepass.core.pass_base import Anchor, Pass
 from tilepass.core.pipeline_spec import PipelineItem, is_pass_name
@@ -41,11 +43,16 @@ def register(pass_class: _PassClass) -> _PassClass:
     Raises TilepassError for a class that no pipeline could run.
     """
     _check_declaration(pass_class)
+    _check_name_is_free(pass_class)
     _registered[pass_class.name] = pass_class
     return pass_class
 
 
 def _check_declaration(pass_class: type[Pass]) -> None:
+    given: object = pass_class
+    if not (isinstance(given, type) and issubclass(given, Pass)):
+        what = f"class '{given.__name__}'" if isinstance(given, type) else repr(given)
+        raise TilepassError(f"@register: {what} is no subclass of Pass")
     declared: Mapping[str, object] = {
         name: getattr(pass_class, name, None) for name in ("name", "anchor", "touches")
     }
@@ -54,10 +61,43 @@ def _check_declaration(pass_class: type[Pass]) -> None:
         problem = f"its name is {declared['name']!r}, expected a text like 'my-pass'"
     elif not isinstance(declared["anchor"], Anchor):
         problem = f"its anchor is {declared['anchor']!r}, expected an Anchor"
-    elif not isinstance(declared["touches"], tuple):
+    elif not _are_names(declared["touches"]):
         problem = f"its touches are {declared['touches']!r}, expected a tuple of operation names"
+    problem = problem or _run_problem(pass_class)
     if problem:
         raise TilepassError(f"pass class '{pass_class.__name__}': {problem}")
+
+
+def _are_names(touches: object) -> bool:
+    entries = cast("tuple[object, ...]", touches) if isinstance(touches, tuple) else (None,)
+    return all(isinstance(entry, str) for entry in entries)
+
+
+def _run_problem(pass_class: type[Pass]) -> str | None:
+    """What keeps `run` from being called."""
+    if pass_class.__abstractmethods__:
+        return "it has no method 'run(self, module, context)'"
+    run: Any = pass_class.run
+    wanted = "expected a method run(self, module, context)"
+    try:
+        inspect.signature(run).bind(None, None, None)
+    except TypeError as error:
+        return f"its run cannot be called with a module and a context ({error}); {wanted}"
+    if inspect.iscoroutinefunction(run) or inspect.isgeneratorfunction(run):
+        return f"its run is a coroutine or a generator; {wanted}"
+    return None
+
+
+def _check_name_is_free(pass_class: type[Pass]) -> None:
+    """Two classes of one file must not have the same name; another file's is replaced."""
+    other = _registered.get(pass_class.name)
+    if other is None or other.__module__ != pass_class.__module__:
+        return
+    if other.__qualname__ != pass_class.__qualname__:
+        raise TilepassError(
+            f"pass class '{pass_class.__name__}': its name '{pass_class.name}' is that of class "
+            f"'{other.__name__}' in the same file"
+        )
 
 
 def pass_names() -> list[str]:
@@ -73,23 +113,72 @@ def is_at_hand(name: str) -> bool:
 def find_pass(name: str) -> type[Pass]:
     """The pass class of this name, imported on demand.
 
-    Raises UnknownPassError with the nearest names.
+    Raises UnknownPassError with the nearest names, and TilepassError for an entry point that is in
+    error.
     """
     if name not in _registered:
         if module := _builtin_modules().get(name):
             importlib.import_module(module)
         elif entry_point := _entry_points().get(name):
-            register(entry_point.load())
+            _load_entry_point(entry_point)
     if name not in _registered:
         known = pass_names()
         raise UnknownPassError(f"unknown pass '{name}'{nearest(name, known)}")
     return _registered[name]
 
 
+def never_used() -> list[str]:
+    """What is wrong with entry points that no pipeline reaches: passes of tilepass's names."""
+    return [
+        f"{_shown(one)}: a pass of tilepass has this name, and is used"
+        for one in _all_entry_points()
+        if one.name in _builtin_modules()
+    ]
+
+
+def _shown(entry_point: EntryPoint) -> str:
+    distribution = entry_point.dist.name if entry_point.dist else "a package"
+    return f"entry point '{entry_point.name} = {entry_point.value}' of {distribution}"
+
+
+def _load_entry_point(entry_point: EntryPoint) -> None:
+    """Register what an entry point names: a pass class, or a module that registers the pass."""
+    name, value, shown = entry_point.name, entry_point.value, _shown(entry_point)
+    for other in _all_entry_points():
+        if other.name == name and other.value != value:
+            raise TilepassError(f"{shown}: it has the name of {_shown(other)}")
+    try:
+        loaded: object = entry_point.load()
+        if isinstance(loaded, type) and issubclass(loaded, Pass):
+            register(loaded)
+    except (Exception, SystemExit) as error:
+        raise TilepassError(f"{shown}: {_told(error, entry_point.module)}") from error
+    if name in _registered:
+        return
+    if isinstance(loaded, type) and issubclass(loaded, Pass):
+        raise TilepassError(f"{shown}: the pass is called '{loaded.name}', and so must this be")
+    found = [one for one in _registered.values() if one.__module__ == entry_point.module]
+    wanted = "expected a pass class (module:Class)"
+    if found:
+        of_module = ", ".join(f"{one.name} = {one.__module__}:{one.__qualname__}" for one in found)
+        wanted = f"that module has {of_module}"
+    raise TilepassError(f"{shown}: it names {type(loaded).__name__} '{value}'; {wanted}")
+
+
 def instantiate(item: PipelineItem) -> Pass:
     """The pass that a pipeline item asks for. Raises UnknownPassError or OptionError."""
     pass_class = find_pass(item.name)
-    return pass_class(build_options(pass_class, item.options))
+    options = build_options(pass_class, item.options)
+    try:
+        made = pass_class(options)
+        # With all options, which an `__init__` of its own may have forgotten.
+        str(made)
+    except TilepassError:
+        raise
+    except (Exception, SystemExit) as error:
+        told = tracebacks.describe(error, pass_class.__module__)
+        raise OptionError(f"pass '{item.name}' cannot be made: {told}") from error
+    return made
 
 
 def load_file(path: str | Path, *, quiet: bool = False) -> list[str]:
@@ -100,7 +189,8 @@ def load_file(path: str | Path, *, quiet: bool = False) -> list[str]:
     """
     file = Path(path).resolve()
     if not file.is_file():
-        raise TilepassError(f"--load {path}: no such file")
+        what = "a folder, expected a file" if file.is_dir() else "no such file"
+        raise TilepassError(f"--load {path}: {what}")
     source = file.read_bytes()
     name = f"tilepass_loaded_{file.stem}_{hashlib.sha256(source).hexdigest()[:12]}"
     before = dict(_registered)
@@ -163,9 +253,16 @@ def _execute(file: Path, source: bytes, name: str, shown: str | Path) -> None:
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
+        told = _told(error, name)
         del sys.modules[name]
-        kind = "" if isinstance(error, TilepassError) else f"{type(error).__name__}: "
-        raise TilepassError(f"--load {shown}: {kind}{error}") from error
+        raise TilepassError(f"--load {shown}: {told}") from error
+
+
+def _told(error: BaseException, module: str) -> str:
+    """What went wrong while a module was imported, and in which of its lines."""
+    if isinstance(error, TilepassError):
+        return f"{error} ({tracebacks.place(error, module)})"
+    return tracebacks.describe(error, module)
 
 
 def _builtin_modules() -> dict[str, str]:
@@ -179,7 +276,11 @@ def _builtin_modules() -> dict[str, str]:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in _all_entry_points()}
+
+
+def _all_entry_points() -> tuple[EntryPoint, ...]:
     # Here and not above: importing it costs as much as starting the interpreter, twice over.
     from importlib.metadata import entry_points
 
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
-from tilepass.core.errors import TilepassError
-from tilepass.core.registry import find_pass, pass_names
+from tilepass.core.anchor import EVERY, Anchor
+from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.options import describe_options
+from tilepass.core.registry import find_pass, never_used, pass_names
 from tilepass.doctor.finding import Finding
 from tilepass.frontends.triton.versions import triton_version
 
@@ -109,15 +111,29 @@ def _descriptor_type() -> str:
 
 
 def check_passes() -> Sequence[Finding]:
-    """Whether every pass that is installed can be imported."""
-    broken: list[str] = []
+    """Whether every pass that is installed can be imported, and its place exists."""
+    from tilepass.frontends.triton.builtin_passes import discover
+
+    broken = never_used()
     for name in pass_names():
         try:
-            find_pass(name)
-        except (ImportError, TilepassError) as error:
+            anchor = find_pass(name).anchor
+            describe_options(find_pass(name))
+        except TilepassError as error:
             broken.append(f"{name}: {error}")
+            continue
+        if _is_nowhere(anchor, discover()):
+            broken.append(
+                f"{name}: {triton_version()} has no pass for its place '{anchor}'"
+                f"{nearest(anchor.where, discover())}"
+            )
     found = f"{len(pass_names())} of tilepass and of installed packages"
     return [Finding("passes", "FAIL" if broken else "ok", found, "; ".join(broken))]
+
+
+def _is_nowhere(anchor: Anchor, triton_passes: Container[str]) -> bool:
+    beside_a_pass = anchor.position in ("before", "after") and anchor.where != EVERY
+    return beside_a_pass and not anchor.optional and anchor.where not in triton_passes
 
 
 def _trip(name: str, text: str) -> str | None:

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+from tilepass._startup import DUMP
+from tilepass.core.errors import OptionError
 from tilepass.dump.kernel_files import RecorderOptions
 from tilepass.dump.recorder import Recorder
 
@@ -33,16 +35,24 @@ def encode(options: RecorderOptions) -> str:
 
 
 def recorder_of_environment(value: str, pipeline: str) -> Recorder:
-    """A recorder for a program that goes on when recording fails."""
+    """A recorder for a program that goes on when recording fails.
+
+    Raises OptionError for a value that `encode` did not make.
+    """
     from tilepass.frontends.triton.versions import triton_version
 
-    fields = json.loads(value)
-    options = RecorderOptions(
-        Path(fields["folder"]),
-        fields["only_changed"],
-        fields["locations"],
-        re.compile(fields["kernels"]),
-    )
+    try:
+        fields = json.loads(value)
+        options = RecorderOptions(
+            Path(fields["folder"]),
+            fields["only_changed"],
+            fields["locations"],
+            re.compile(fields["kernels"]),
+        )
+    except (ValueError, KeyError, TypeError, re.error) as error:
+        raise OptionError(
+            f"{DUMP} is '{value}': only tilepass dump-ir sets it ({type(error).__name__}: {error})"
+        ) from error
     return Recorder(
         options,
         compiler=str(triton_version()),

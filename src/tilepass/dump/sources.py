@@ -92,7 +92,7 @@ def compile_file(
     if not _entry(module):
         raise TilepassError(f"{path}: there is no kernel in it (a public tt.func)")
     target = target or _target_of(source)
-    options = _compile_options(target, settings)
+    options = _compile_options(target, _with_warps(settings, module, source))
     first, rest = _split(place_passes(pipeline, load), stage)
     if first:
         module = _run_first(module, first, target, stage, recorder)
@@ -133,6 +133,22 @@ def _read(path: Path) -> Part:
 def _entry(module: Any) -> str:
     """The name of the kernel; empty without one, where Triton would crash."""
     return module.get_entry_func_name()
+
+
+def _with_warps(settings: Mapping[str, str], module: Any, source: Part) -> Mapping[str, str]:
+    """The settings with the file's number of warps; that of a TTIR file without one is said."""
+    count = module.get_int_attr("ttg.num-warps")
+    if "num_warps" in settings:
+        return settings
+    if count is not None:
+        return {**settings, "num_warps": str(count)}
+    if source.file.endswith(".ttgir"):
+        raise TilepassError(f"{source.file}: the module names no number of warps (ttg.num-warps)")
+    print(
+        f"note: {source.file} names no number of warps: 4 are assumed (--num-warps N)",
+        file=sys.stderr,
+    )
+    return settings
 
 
 def _target_of(source: Part) -> Target:

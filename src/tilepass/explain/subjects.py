@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from tilepass.core import tracebacks
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, Target
 from tilepass.core.pipeline_spec import parse_pipeline
@@ -21,7 +22,7 @@ _DEFAULT_TARGET = Target("cuda", 90)
 
 
 def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
-    """Run a pipeline on an IR file, as tilepass-opt does."""
+    """Run a pipeline on an IR file, as tilepass-opt does; for its own target, else for cuda:90."""
     from tilepass.opt.contexts import make_context, target_of_module
     from tilepass.opt.light_triton import load_libtriton
     from tilepass.opt.source import read_source
@@ -30,12 +31,12 @@ def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
 
     source = read_source(file)
     load_libtriton()
+    target = target or target_of_module(source) or _DEFAULT_TARGET
     steps = resolve(parse_pipeline(pipeline), target)
     work = open_work(source, allow_unregistered_dialect=False)
     account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))
     for step in steps:
-        module_target = target or target_of_module(source)
-        context = make_context(step, work, module_target, account.remarks.append)
+        context = make_context(step, work, target, account.remarks.append)
         work.run(step, context)
         account.decisions += context.decisions
     return account
@@ -68,8 +69,10 @@ def explain_program(file: str, arguments: Sequence[str], pipeline: str) -> Accou
 def _run_program(file: str, arguments: Sequence[str]) -> None:
     if not Path(file).is_file():
         raise TilepassError(f"{file}: no such file")
-    previous = sys.argv
+    previous, path = sys.argv, list(sys.path)
     sys.argv = [file, *arguments]
+    # As of `python FILE`: what lies beside it is imported first.
+    sys.path[0] = str(Path(file).resolve().parent)
     try:
         # Standard output is for the account.
         with redirect_stdout(sys.stderr):
@@ -77,8 +80,12 @@ def _run_program(file: str, arguments: Sequence[str]) -> None:
     except SystemExit as error:
         if error.code not in (None, 0):
             raise TilepassError(f"{file} exited with {error.code}") from error
+    except TilepassError:
+        raise
+    except Exception as error:
+        raise TilepassError(f"{file} raised {tracebacks.describe(error, '__main__')}") from error
     finally:
-        sys.argv = previous
+        sys.argv, sys.path[:] = previous, path
 
 
 @contextmanager

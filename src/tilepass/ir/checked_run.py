@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import traceback
+from dataclasses import dataclass
 
+from tilepass.core import tracebacks
 from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.executed import Running
@@ -17,30 +18,36 @@ _UNFORESEEN = (
 )
 
 
-def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> str | None:
-    """Run `a_pass` and verify; returns None, or how it failed: `raised ...`, `left invalid IR...`.
+@dataclass(frozen=True)
+class Problem:
+    """How a pass failed: `raised ...` with the author's line, or `left invalid IR...`."""
+
+    reason: str
+    cause: BaseException | None = None
+
+
+def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> Problem | None:
+    """Run `a_pass` and verify; returns what went wrong, or None.
 
     Raises PassFailure where the pass itself refuses with a TilepassError.
     """
     try:
         with guarded(), asides_apart(module), Running() as imported:
-            a_pass.run(module, context)
+            result: object = a_pass.run(module, context)
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "
         raise PassFailure(f"pass '{a_pass.name}':{separator}{error}") from error
     except (Exception, SystemExit) as error:
         # `sys.exit()` in a pass would end the user's program without a word.
-        return _raised(error)
+        return Problem(f"raised {tracebacks.describe(error, type(a_pass).__module__)}", error)
     if imported:
         context.remarks.missed(None, _UNFORESEEN.format(", ".join(imported)))
+    if result is not None:
+        code = type(a_pass).run.__code__
+        place = f"{code.co_filename}:{code.co_firstlineno}, in run"
+        expected = "expected None, as the module is rewritten in place"
+        return Problem(f"returned a value of type {type(result).__name__}, {expected} ({place})")
     if errors := engine.verify(module):
         shown = "\n".join(error.format() for error in errors)
-        return f"left invalid IR:\n{shown}"
+        return Problem(f"left invalid IR:\n{shown}")
     return None
-
-
-def _raised(error: BaseException) -> str:
-    """`raised ValueError: ... (file.py:12, in run)`, the place being where it was raised."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{last.filename}:{last.lineno}, in {last.name}"
-    return f"raised {type(error).__name__}: {error} ({place})"

@@ -86,6 +86,9 @@ __all__ = [
 # module gets a context of its own; the old one goes when its last module goes.
 _CONTEXT_BUDGET = 8_000_000
 
+# Taken at import: `ir.guards` replaces it by one that looks after what the callback raises.
+_walk: Any = ir.Operation.walk
+
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
@@ -203,7 +206,7 @@ def operations(root: Module | ir.Operation | ir.OpView) -> list[Operation]:
         found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _walk(root.operation, visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 

@@ -1,9 +1,9 @@
-"""Turning two misuses that crash the process into exceptions, while a pass runs.
+"""Turning misuses that crash the process into exceptions, while a pass runs.
 
 The bindings are a thin layer over C++ built without assertions. Erasing an operation whose results
 are still used leaves dangling uses; deleting a property of an operation of an unregistered dialect
 leaves a null attribute. Both crash later, in the verifier or the printer, where no message can be
-given any more.
+given any more. An exception in a callback crashes at once (see ir.callbacks).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilepass.ir.asides import results_of
+from tilepass.ir.callbacks import raising, stand_ins
 from tilepass.ir.engine import ir
 
 _lock = threading.Lock()
@@ -34,10 +35,12 @@ def _renew() -> None:
 
 @contextmanager
 def guarded() -> Generator[None]:
-    """Inside the block, in all threads, both misuses raise ValueError."""
+    """Inside the block, in all threads, the misuses raise ValueError, and callbacks may raise."""
     _enter(+1)
     try:
-        yield
+        # For callbacks that were called by a function that was taken before the block.
+        with raising():
+            yield
     finally:
         _enter(-1)
 
@@ -51,8 +54,8 @@ def _enter(change: int) -> None:
     global _depth
     with _lock:
         _depth += change
-        _operation_base.erase = _erase if _depth else _stock_erase
-        _attribute_map.__delitem__ = _delete if _depth else _stock_delete
+        for owner, name, stock, guard in _GUARDS:
+            setattr(owner, name, guard if _depth else stock)
 
 
 os.register_at_fork(after_in_child=_renew)
@@ -76,3 +79,13 @@ def _delete(self: ir.OpAttributeMap, name: str) -> None:
             "use tilepass.ir.build.remove_attribute"
         )
     _stock_delete(self, name)
+
+
+_GUARDS = [
+    (owner, name, getattr(owner, name), guard)
+    for owner, name, guard in (
+        (_operation_base, "erase", _erase),
+        (_attribute_map, "__delitem__", _delete),
+        *stand_ins(),
+    )
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from tilepass.core.errors import TilepassError
@@ -77,7 +78,11 @@ def _run_steps(part: Part, steps: list[Step], options: OptOptions, log: Log) -> 
         printer.print_ir("before", step.name)
         if isinstance(step, Pass) and step.touches:
             _tell_if_idle(step, work, log)
-        for diagnostic in work.run(step, make_context(step, work, target, log.remark)):
+        context = make_context(step, work, target, log.remark)
+        # Standard output is for the module.
+        with redirect_stdout(sys.stderr):
+            diagnostics = work.run(step, context)
+        for diagnostic in diagnostics:
             log.diagnostic(diagnostic)
         printer.print_ir("after", step.name)
     return work.text(options.emit, debug_info=options.debug_info) + "\n"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tilepass.core import underway
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.cute.versions import cute_version
-from tilepass.frontends.triton.reproducer import Failure
+from tilepass.frontends.triton.reproducer import Failure, watched
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
@@ -27,7 +30,13 @@ class EngineWork:
             self._flags = ("--allow-unregistered-dialect",)
             # Operations of unknown dialects do not change whose pipeline the rest is for.
             self.compiler = triton_version()
-            self._module = _named(engine.parse(_padded(part), part.file), part)
+            self._module = _named(
+                underway.under_name(
+                    f"reading {part.file} with the IR engine's parser",
+                    lambda: engine.parse(_padded(part), part.file),
+                ),
+                part,
+            )
 
     def run(self, step: Step, context: PassContext) -> list[Diagnostic]:
         """As `Work.run`."""
@@ -39,10 +48,11 @@ class EngineWork:
         before = self.text("generic", debug_info=True)
         # The DSL builds operations in the context that is entered.
         with self._module.context, engine.ir.Location.unknown():
-            reason = checked_run(step, self._module, context)
-        if reason:
-            failure = Failure([step], context, before, reason, self._flags)
-            raise PassFailure(failure.message)
+            crash = Failure([step], context, before, "crashed", self._flags)
+            problem = watched(crash, lambda: checked_run(step, self._module, context))
+        if problem:
+            failure = replace(crash, reason=problem.reason)
+            raise PassFailure(failure.message) from problem.cause
         return []
 
     def operation_names(self) -> set[str]:
@@ -59,7 +69,11 @@ class EngineWork:
 def read_cute(part: Part) -> engine.Module:
     """The module in a part that holds one of CuTe's. Raises ParseError with the diagnostics."""
     # Registered dialects read aliases themselves, and the lines stay where they are.
-    return _named(engine.parse_expanded(_padded(part), part.file), part)
+    module = underway.under_name(
+        f"reading {part.file} with the IR engine's parser",
+        lambda: engine.parse_expanded(_padded(part), part.file),
+    )
+    return _named(module, part)
 
 
 def _padded(part: Part) -> str:

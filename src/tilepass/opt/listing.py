@@ -20,8 +20,8 @@ def list_passes() -> str:
     for name in pass_names():
         try:
             lines += _own(find_pass(name))
-        except (ImportError, TilepassError) as error:
-            lines.append(f"  {name}: cannot be imported: {str(error).splitlines()[0]}")
+        except TilepassError as error:
+            lines.append(f"  {name}: cannot be used: {str(error).splitlines()[0]}")
     lines += ["", f"passes of {triton_version()}:"]
     for builtin in discover().values():
         lines.append(f"  {builtin.name}")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import tilepass
 from tilepass.core.errors import TilepassError
+from tilepass.core.flags import add_traceback_flag
 from tilepass.core.pass_base import Target
 from tilepass.core.pipeline_spec import Pipeline, PipelineItem, parse_pipeline
 
@@ -115,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="tilepass-opt FILE|- [-p PIPELINE] [options]",
         description="Run passes of tilepass and of Triton on IR.",
         epilog="A pass may also be given as a flag, as to mlir-opt: --canonicalize, "
-        "--tritongpu-pipeline=num-stages=3.",
+        "--tritongpu-pipeline=num-stages=3. One dash does for long flags, too.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -139,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
             help=f"print the '{kind}' remarks of passes whose name matches")  # fmt: skip
     add("-Rno-pass-missed", dest="no_missed", action="store_true",
         help="do not print 'missed' remarks, which are printed by default")  # fmt: skip
+    add_traceback_flag(parser)
     return parser
 
 
@@ -154,13 +156,12 @@ _SWITCHES = {
 
 
 _REMARK_FLAGS = {"passed": "-Rpass", "missed": "-Rpass-missed", "analysis": "-Rpass-analysis"}
-_ONE_DASH = re.compile(
-    rf"-(?:pass-pipeline|mlir-print-ir-(?:before|after)|{'|'.join(_SWITCHES)})(?:=|$)"
-)
+# Those of MLIR's tools begin with two dashes or with one, and so do passes given as flags.
+_ONE_DASH = re.compile(r"-(?!Rpass|Rno-pass)[A-Za-z][\w-]")
 
 
 def _two_dashes(argument: str) -> str:
-    """MLIR's tools take their long flags with one dash too."""
+    """`-canonicalize` as `--canonicalize`: argparse would take `-optimize-...` for `-o`."""
     return f"-{argument}" if _ONE_DASH.match(argument) else argument
 
 

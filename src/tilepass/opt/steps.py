@@ -46,9 +46,10 @@ def _resolve(item: PipelineItem, target: Target | None, flags_known: tuple[str, 
     if builtin is None:
         what = f"flag or pass '--{item.name}'" if flags_known else f"pass '{item.name}'"
         known = [*pass_names(), *discover(), *flags_known]
-        raise UnknownPassError(
-            f"unknown {what}{nearest(item.name, known)} (--list-passes lists all passes)"
-        )
+        hint = "--list-passes lists all passes"
+        if flags_known and item.name[0] in "op":
+            hint += f"; the value of -{item.name[0]} follows after a blank"
+        raise UnknownPassError(f"unknown {what}{nearest(item.name, known)} ({hint})")
     step = BuiltinRun(builtin, item.options)
     step.check(target or _ANY_TARGET)
     return step

@@ -11,13 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tilepass.core import underway
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute.lowering import clone
 from tilepass.frontends.placed import Placed
-from tilepass.frontends.triton.reproducer import Failure
+from tilepass.frontends.triton.reproducer import Failure, watched
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.ir.engine import Module, ir
@@ -114,12 +115,17 @@ def _run(
 def _run_one(module: Module, a_pass: Pass, context: PassContext) -> None:
     """Run a pass; where it fails the module is as it was."""
     before = clone(module)
+    text = engine.print_generic(before) if underway.is_attributed() else ""
+    crash = Failure([a_pass], context, text, "crashed")
     try:
         with module.context, ir.Location.unknown():
-            reason = checked_run(a_pass, module, context)
-        if reason:
-            text = engine.print_generic(before)
-            raise PassFailure(Failure([a_pass], context, text, reason).message)
+            problem = watched(crash, lambda: checked_run(a_pass, module, context))
+        if problem:
+            text, reason = engine.print_generic(before), problem.reason
+            if problem.cause is None and engine.verify(before):
+                reason = f"is not to blame: the module was invalid before it\n{reason}"
+            failure = Failure([a_pass], context, text, reason)
+            raise PassFailure(failure.message) from problem.cause
     except TilepassError:
         _replace(module, _bytecode(before))
         raise

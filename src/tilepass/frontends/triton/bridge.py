@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilepass.core.errors import ParseError, PassFailure
+from tilepass.core.errors import ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.triton.capture import (
     Captured,
@@ -26,10 +26,10 @@ from tilepass.frontends.triton.modules import (
     operation_names,
     parse,
 )
-from tilepass.frontends.triton.reproducer import Failure
+from tilepass.frontends.triton.reproducer import Failure, watched, write_reproducer
 from tilepass.ir import engine
 from tilepass.ir.aliases import Aliases
-from tilepass.ir.checked_run import checked_run
+from tilepass.ir.checked_run import Problem, checked_run
 from tilepass.ir.engine import ir
 from tilepass.ir.memory_file import MemoryFile
 
@@ -128,12 +128,13 @@ def run_passes(
     make_context: MakeContext,
     after_pass: AfterPass | None = None,
     validate: Validate | None = None,
+    rewrote: Callable[[Pass], None] | None = None,
 ) -> TritonModule:
     """Run passes one after the other on one trip; returns the module to go on with.
 
-    That is `module` itself if no pass's `touches` occur; it is unchanged in any case. `after_pass`
-    is called after each pass that ran, with a function that prints the module as Triton would;
-    `validate`, before that, after each that changed the module, and raises what it finds.
+    That is `module` itself if no pass changed it; it is unchanged in any case. `after_pass` is
+    called after each pass that ran, with a function that prints the module as Triton would; before
+    that `validate`, which raises what it finds, and `rewrote`, after each that changed the module.
     Raises PassFailure, with a reproducer, when a pass raises or leaves invalid IR.
     """
     everywhere = all(not a_pass.touches for a_pass in passes)
@@ -144,7 +145,8 @@ def run_passes(
     for index, a_pass in enumerate(passes):
         if not _may_fire(a_pass, names):
             continue
-        trip.run(index)
+        if trip.run(index) and rewrote:
+            rewrote(a_pass)
         if after_pass:
             after_pass(a_pass, trip.pretty)
         if index + 1 < len(passes) and not everywhere:
@@ -172,24 +174,36 @@ class _Trip:
         self._validate = validate
         self._aliases, text = Aliases.expand(generic_text(module))
         self.working = engine.parse_expanded(text)
+        self._text = self._start = engine.print_generic(self.working)
         # (index of the pass, its context, the module after it): which pass broke the module, when
         # only Triton's verifier notices at the end. A single pass needs no copies.
         self._after: list[tuple[int, PassContext, engine.Operation | None]] = []
 
-    def run(self, index: int) -> None:
-        """Run one pass and verify what the engine can verify."""
+    def run(self, index: int) -> bool:
+        """Run one pass and verify what the engine can verify; returns whether it changed it."""
         a_pass = self._passes[index]
         context = self._make_context(a_pass)
-        before = engine.print_generic(self.working) if self._validate else ""
-        if reason := checked_run(a_pass, self.working, context):
-            raise self._failure(index, context, reason)
+        before = self._text
+        crash = Failure(self._passes[: index + 1], context, self._start, "crashed")
+        if problem := watched(crash, lambda: self._run(a_pass, context)):
+            raise self._failure(index, context, problem.reason) from problem.cause
         copy = self.working.operation.clone() if len(self._passes) > 1 else None
         self._after.append((index, context, copy))
-        if self._validate and engine.print_generic(self.working) != before:
+        if before == self._text:
+            return False
+        if self._validate:
             # What Triton's verifier rejects is reported as that.
             self._parsed(_printed(self.working, self._aliases))
             passes, original = self._passes[: index + 1], self._original.str
             self._validate(Rewrite(passes, context, before, self.working, original))
+        return True
+
+    def _run(self, a_pass: Pass, context: PassContext) -> Problem | None:
+        if problem := checked_run(a_pass, self.working, context):
+            return problem
+        # Of IR that hangs together no more, the printer crashes.
+        self._text = engine.print_generic(self.working)
+        return None
 
     def pretty(self) -> str:
         """The module as it is now, in Triton's form."""
@@ -197,18 +211,36 @@ class _Trip:
 
     def finish(self) -> TritonModule:
         """The module back in Triton's context, verified by it; ends the trip."""
+        if self._text == self._start:
+            return self._original
         file = _printed(self.working, self._aliases)
         # Its memory is wanted for what Triton makes of the text.
         del self.working
         return self._parsed(file)
 
     def _parsed(self, file: MemoryFile) -> TritonModule:
+        index, context, _ = self._after[-1]
+        crash = Failure(self._passes[: index + 1], context, self._start, "left IR: Triton crashed")
         try:
             with file:
-                return parse(file, self._original.context)
+                return watched(crash, lambda: parse(file, self._original.context))
         except ParseError as error:
+            self._require_exact_start()
             index, context, reason = self._culprit(error)
             raise self._failure(index, context, f"left invalid IR:\n{reason}") from error
+
+    def _require_exact_start(self) -> None:
+        """Raise TilepassError where Triton rejects what no pass has changed yet."""
+        try:
+            with _printed(engine.parse_expanded(self._start), self._aliases) as file:
+                parse(file, self._original.context)
+        except ParseError as error:
+            _, context, _ = self._after[0]
+            reason = "is not to blame: Triton rejects its own module from before the pass"
+            failure = Failure(self._passes[:1], context, self._original.str(), reason)
+            raise TilepassError(
+                f"pass '{context.pass_name}' {reason}:\n{error}\n{write_reproducer(failure)}"
+            ) from error
 
     def _culprit(self, last: ParseError) -> tuple[int, PassContext, str]:
         """The first pass after which Triton rejects the module."""

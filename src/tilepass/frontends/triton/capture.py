@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tilepass.core import underway
 from tilepass.core.diagnostics import Diagnostic, Severity, SourceLocation
 
 # File descriptor 2 belongs to the whole process.
@@ -80,7 +81,7 @@ def capture_diagnostics(*, forward: bool = True) -> Generator[Captured]:
     with _stderr_lock:
         if sys.stderr:
             sys.stderr.flush()
-        saved, sink = _duplicate(_STDERR), os.memfd_create("stderr")
+        saved, sink = _duplicate(_STDERR), _new_sink()
         captured = Captured(sink)
         try:
             _saved.append(saved)
@@ -91,11 +92,22 @@ def capture_diagnostics(*, forward: bool = True) -> Generator[Captured]:
                 os.dup2(saved, _STDERR)
                 _saved.pop()
                 captured.close()
+                os.ftruncate(sink, 0)
         finally:
             os.close(saved)
             os.close(sink)
         if forward:
             _write(captured.text)
+
+
+def _new_sink() -> int:
+    """A file for what is written; where a crash is attributed, one that outlives it."""
+    if underway.native_output is None or _saved:
+        return os.memfd_create("stderr")
+    sink = os.dup(underway.native_output)
+    os.ftruncate(sink, 0)
+    os.lseek(sink, 0, os.SEEK_SET)
+    return sink
 
 
 def _duplicate(descriptor: int) -> int:

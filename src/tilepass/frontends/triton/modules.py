@@ -8,9 +8,10 @@ from typing import Any, Protocol, cast
 
 from triton._C import libtriton
 
+from tilepass.core import underway
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
-from tilepass.frontends.triton.capture import capture_diagnostics
+from tilepass.frontends.triton.capture import Captured, capture_diagnostics
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.memory_file import MemoryFile
 from tilepass.ir.quoting import in_quotes
@@ -75,7 +76,10 @@ def parse(file: MemoryFile, context: Any, filename: str | None = None) -> Triton
     """
     with capture_diagnostics() as captured:
         try:
-            module = triton_ir.parse_mlir_module(file.path, context)
+            module = underway.under_name(
+                f"reading {filename or 'a module'} with Triton's parser",
+                lambda: triton_ir.parse_mlir_module(file.path, context),
+            )
         except RuntimeError as error:
             text = file.read()
             shown = [
@@ -83,9 +87,23 @@ def parse(file: MemoryFile, context: Any, filename: str | None = None) -> Triton
             ]
             message = "\n".join(shown) or f"{filename or 'module'}: error: {error}"
             raise _with_spelling_note(message, text) from error
+        _require_no_error(captured, file, filename)
     # A module whose context is collected first crashes the process.
     module.context = context
     return cast("TritonModule", module)
+
+
+def _require_no_error(captured: Captured, file: MemoryFile, filename: str | None) -> None:
+    """Raise ParseError where Triton reported an error in the text and went on all the same.
+
+    What other threads write to stderr meanwhile is captured too.
+    """
+    errors = [one for one in captured.diagnostics if one.severity == "error"]
+    if filename is None:
+        errors = [one for one in errors if one.location and one.location.file == file.path]
+    if errors:
+        shown = [_shown(one, file.path, filename, file.read()) for one in errors]
+        raise ParseError("\n".join(shown))
 
 
 def _shown(diagnostic: Diagnostic, path: str, filename: str | None, text: str) -> str:

@@ -6,11 +6,15 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from tilepass.core import underway
 from tilepass.core.pass_base import Pass, PassContext
+
+_Result = TypeVar("_Result")
 
 
 class Replayable(Protocol):
@@ -52,6 +56,15 @@ class Failure:
 
 def write_reproducer(failure: Failure) -> str:
     """Write the file; returns the line that names it and the command that replays it."""
+    try:
+        path = write_file(failure)
+    except OSError as error:
+        return f"the reproducer could not be written: {error}"
+    return f"reproducer: {path}\nreplay: {failure.command(shlex.quote(path))}"
+
+
+def write_file(failure: Failure) -> str:
+    """Write the file that replays a failure; returns its path. Raises OSError."""
     header = [
         f"// RUN: {failure.command('%s')}",
         f"// {failure.context.compiler}: pass '{failure.passes[-1].name}' "
@@ -61,13 +74,30 @@ def write_reproducer(failure: Failure) -> str:
         options = ", ".join(f"{k}={v}" for k, v in failure.context.compile_options.items())
         header.append(f"// compile options: {' '.join(options.split())}")
     prefix = f"tilepass-{failure.passes[-1].name}-"
+    descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".mlir")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write("\n".join([*header, failure.module_text]))
+    return path
+
+
+def watched(failure: Failure, function: Callable[[], _Result]) -> _Result:
+    """The result of `function`; a crash in it is attributed to the failure's last pass.
+
+    The reproducer is there for the time being, where crashes are attributed at all.
+    """
+    if not underway.is_attributed():
+        return function()
+    a_pass = failure.passes[-1]
+    author = getattr(sys.modules.get(type(a_pass).__module__), "__file__", None)
+    name, path = f"pass '{a_pass.name}' of {author}", None
+    with suppress(OSError):
+        path = write_file(failure)
+        name += f" (module before it: {path})"
     try:
-        descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".mlir")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write("\n".join([*header, failure.module_text]))
-    except OSError as error:
-        return f"the reproducer could not be written: {error}"
-    return f"reproducer: {path}\nreplay: {failure.command(shlex.quote(path))}"
+        return underway.under_name(name, function)
+    finally:
+        if path is not None:
+            os.unlink(path)
 
 
 def _loaded_from(a_pass: Pass | Replayable) -> str | None:

@@ -26,6 +26,9 @@ _DUMP = re.compile(
 _EPILOGUE = "Failures have been detected while processing an MLIR pass pipeline"
 # It survives an assertion or a segmentation fault in a pass, and says so in many words.
 _CRASH = "A signal was caught while processing the MLIR module"
+# The pass that gives tensors their layouts, for a number of warps.
+_TO_WARPS = "convert-triton-to-tritongpu"
+_WARPS = "num-warps"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class BuiltinRun:
         """
         manager = _new_manager(module.context)
         self.builtin.add(manager, self.options, context.target)
+        if self.name == _TO_WARPS and _WARPS not in self.options:
+            assumed = next(one.default for one in self.builtin.options if one.name == _WARPS)
+            message = f"TTIR names no number of warps: {assumed} are assumed ({_WARPS}=N)"
+            context.remarks.missed(None, message)
         before = module.str()
         with capture_diagnostics(forward=False) as captured:
             try:

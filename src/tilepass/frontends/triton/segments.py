@@ -33,6 +33,7 @@ from tilepass.frontends.triton.recording import (
     is_stock,
     record_stage,
 )
+from tilepass.frontends.triton.reproducer import Failure
 from tilepass.frontends.triton.targets import target_of
 from tilepass.frontends.triton.trial import (
     after,
@@ -309,6 +310,8 @@ class Weaving:
         def after_pass(instance: Pass, text: Callable[[], str]) -> None:
             self._observe(str(instance), "tilepass", text)
 
+        changed: list[Pass] = []
+        kernel = module.get_entry_func_name()
         try:
             result = bridge.run_passes(
                 module,
@@ -316,17 +319,26 @@ class Weaving:
                 make_context,
                 after_pass if self.plan.observers else None,
                 self._validate if self.plan.validator else None,
+                changed.append,
             )
         except ParseError as error:
             raise AnchorError(
                 f"pass '{passes[0].instance.name}': the IR engine cannot read the module at "
                 f"'{passes[0].anchor}': {error}"
             ) from error
-        if result is not module:
+        if kernel and result is not module and not result.get_entry_func_name():
+            raise self._lost_kernel(changed[-1], module)
+        if changed:
             if not self.changed_by and not self.quiet:
                 self.unchanged = stock_figures(self, module, rest)
-            self.changed_by.extend(passes)
+            self.changed_by.extend(one for one in passes if one.instance in changed)
         return result
+
+    def _lost_kernel(self, instance: Pass, before: Any) -> PassFailure:
+        """A pass left no kernel, where Triton would crash."""
+        context = self.context_of(instance)
+        reason = "left no kernel: the module has no public tt.func any more"
+        return PassFailure(Failure([instance], context, before.str(), reason).message)
 
     def _run_segments(self, manager: RecordingPassManager, module: ModuleStandIn, tag: str) -> None:
         self._run_from(-1, manager, self._places_in(manager), module, tag)

@@ -1,0 +1,34 @@
+"""What the command lines of all commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilepass.core import tracebacks
+
+_ONE_DASH = re.compile(r"-([A-Za-z][\w-]+)")
+
+
+def add_traceback_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--traceback`; it reaches the processes that a command starts too."""
+    text = f"print errors with their traceback (or {tracebacks.VARIABLE}=1)"
+    parser.add_argument("--traceback", action=_Traceback, nargs=0, help=text)
+
+
+def require_two_dashes(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """A usage error for `-only-changed`, which argparse takes for `-o nly-changed`."""
+    # It has no public list of its flags.
+    flags: dict[str, Any] = vars(parser)["_option_string_actions"]
+    for argument in arguments:
+        match = _ONE_DASH.match(argument)
+        if match and match[0] not in flags and f"-{match[0]}" in flags:
+            parser.error(f"'{match[0]}' has two dashes: -{match[0]}")
+
+
+class _Traceback(argparse.Action):
+    def __call__(self, *_: Any) -> None:
+        os.environ[tracebacks.VARIABLE] = "1"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from tilepass import executed
 from tilepass.core import tracebacks
@@ -49,10 +49,8 @@ def register(pass_class: _PassClass) -> _PassClass:
 
 
 def _check_declaration(pass_class: type[Pass]) -> None:
-    given: object = pass_class
-    if not (isinstance(given, type) and issubclass(given, Pass)):
-        what = f"class '{given.__name__}'" if isinstance(given, type) else repr(given)
-        raise TilepassError(f"@register: {what} is no subclass of Pass")
+    if not _is_pass_class(pass_class):
+        raise TilepassError(f"@register: {pass_class!r} is no subclass of Pass")
     declared: Mapping[str, object] = {
         name: getattr(pass_class, name, None) for name in ("name", "anchor", "touches")
     }
@@ -66,6 +64,10 @@ def _check_declaration(pass_class: type[Pass]) -> None:
     problem = problem or _run_problem(pass_class)
     if problem:
         raise TilepassError(f"pass class '{pass_class.__name__}': {problem}")
+
+
+def _is_pass_class(value: object) -> TypeGuard[type[Pass]]:
+    return isinstance(value, type) and issubclass(value, Pass)
 
 
 def _are_names(touches: object) -> bool:
@@ -143,26 +145,44 @@ def _shown(entry_point: EntryPoint) -> str:
 
 def _load_entry_point(entry_point: EntryPoint) -> None:
     """Register what an entry point names: a pass class, or a module that registers the pass."""
-    name, value, shown = entry_point.name, entry_point.value, _shown(entry_point)
-    for other in _all_entry_points():
-        if other.name == name and other.value != value:
-            raise TilepassError(f"{shown}: it has the name of {_shown(other)}")
+    before = dict(_registered)
     try:
         loaded: object = entry_point.load()
-        if isinstance(loaded, type) and issubclass(loaded, Pass):
+        if _is_pass_class(loaded):
             register(loaded)
+        problem = _entry_problem(entry_point, loaded)
     except (Exception, SystemExit) as error:
-        raise TilepassError(f"{shown}: {_told(error, entry_point.module)}") from error
+        _restore(before)
+        told = _told(error, entry_point.module)
+        raise TilepassError(f"{_shown(entry_point)}: {told}") from error
+    if problem:
+        _restore(before)
+        raise TilepassError(f"{_shown(entry_point)}: {problem}")
+
+
+def _restore(before: Mapping[str, type[Pass]]) -> None:
+    """What an entry point in error has registered would be there the next time it is asked for."""
+    _registered.clear()
+    _registered.update(before)
+
+
+def _entry_problem(entry_point: EntryPoint, loaded: object) -> str | None:
+    name, value = entry_point.name, entry_point.value
+    for other in _all_entry_points():
+        if other.name == name and other.value != value:
+            return f"it has the name of {_shown(other)}"
     if name in _registered:
-        return
-    if isinstance(loaded, type) and issubclass(loaded, Pass):
-        raise TilepassError(f"{shown}: the pass is called '{loaded.name}', and so must this be")
-    found = [one for one in _registered.values() if one.__module__ == entry_point.module]
+        return None
+    if _is_pass_class(loaded):
+        return f"the pass is called '{loaded.name}', and so must this be"
+    members: list[object] = list(vars(sys.modules[entry_point.module]).values())
+    found = [one for one in members if _is_pass_class(one) and one.__module__ == entry_point.module]
     wanted = "expected a pass class (module:Class)"
     if found:
         of_module = ", ".join(f"{one.name} = {one.__module__}:{one.__qualname__}" for one in found)
         wanted = f"that module has {of_module}"
-    raise TilepassError(f"{shown}: it names {type(loaded).__name__} '{value}'; {wanted}")
+    kind: type[object] = type(loaded)
+    return f"it names {kind.__name__} '{value}'; {wanted}"
 
 
 def instantiate(item: PipelineItem) -> Pass:

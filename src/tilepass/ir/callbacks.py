@@ -9,7 +9,7 @@ not apply, as do all after it; where the native function returns, the exception 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ _raised = _PerThread()
 
 
 @contextmanager
-def raising() -> Iterator[None]:
+def raising() -> Generator[None]:
     """Raise at the end what a callback raised inside."""
     outer, _raised.error = _raised.error, None
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -291,3 +293,37 @@ def test_the_startup_hook_activates_by_itself(rewrite: Path, tmp_path: Path) -> 
     on = {"TILEPASS": "rewrite-add", "TILEPASS_LOAD": str(rewrite)}
     assert run(program, {**os.environ, **on}).stdout == "True\n"
     assert run(program, os.environ).stdout == "False\n"
+
+
+def test_a_crash_in_a_pass_shows_the_pass(tmp_path: Path) -> None:
+    """No process looks after a program: the stack on its stderr tells what was under way."""
+    file = write_pass(tmp_path, "crashing", "import os; os.abort()")
+    environment = with_pipeline("crashing", file, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    result = run("from frontend_support import compile_kernel; compile_kernel()", environment)
+    assert result.returncode == -signal.SIGABRT
+    assert f'File "{file}", line ' in result.stderr
+    match = re.search(r"in pass 'crashing' of (.*) \(module before it: (.*)\)", result.stderr)
+    assert match is not None
+    assert match[1] == str(file)
+    assert "pass 'crashing' crashed" in Path(match[2]).read_text()
+    Path(match[2]).unlink()
+
+
+def test_the_traceback_of_a_pass_that_fails(tmp_path: Path) -> None:
+    file = write_pass(tmp_path, "failing", "raise ValueError('no luck')")
+    program = "from frontend_support import compile_kernel; compile_kernel()"
+    for wanted in ("", "1"):
+        cache = str(tmp_path / "cache")
+        variables = {"TRITON_CACHE_DIR": cache, "TILEPASS_TRACEBACK": wanted}
+        result = run(program, with_pipeline("failing", file, **variables))
+        assert result.returncode == 1
+        assert f"error: pass 'failing' raised ValueError: no luck ({file}:" in result.stderr
+        assert (f'File "{file}", line' in result.stderr) == bool(wanted)
+
+
+@pytest.mark.parametrize("value", ["rubbish", "{}", "[1]", '{"folder": 3}'])
+def test_a_dump_that_nobody_asked_for_so(value: str) -> None:
+    result = run("import triton", with_pipeline("builtin.module()", TILEPASS_DUMP=value))
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: TILEPASS: TILEPASS_DUMP is '{value}': only tilepass")
+    assert "Traceback" not in result.stderr

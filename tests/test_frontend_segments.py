@@ -309,6 +309,16 @@ def test_a_failing_pass_is_named(tmp_path: Path) -> None:
     assert "no luck" in str(caught.value)
 
 
+def test_a_pass_that_leaves_no_kernel(tmp_path: Path) -> None:
+    body = "for view in list(module.body.operations): view.operation.erase()"
+    file = write_pass(tmp_path, "clearing", body)
+    message = (
+        "^pass 'clearing' left no kernel: the module has no public tt.func any more\nreproducer"
+    )
+    with enabled("clearing", load=[file]), pytest.raises(PassFailure, match=message):
+        compile_kernel()
+
+
 def test_a_failure_of_triton_after_a_pass_names_both(tmp_path: Path) -> None:
     body = """
         found = []

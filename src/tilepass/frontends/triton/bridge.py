@@ -132,9 +132,9 @@ def run_passes(
 ) -> TritonModule:
     """Run passes one after the other on one trip; returns the module to go on with.
 
-    That is `module` itself if no pass changed it; it is unchanged in any case. `after_pass` is
-    called after each pass that ran, with a function that prints the module as Triton would; before
-    that `validate`, which raises what it finds, and `rewrote`, after each that changed the module.
+    That is `module` itself if no pass's `touches` occur; it is unchanged in any case. `after_pass`
+    is called after each pass that ran, with a function that prints the module as Triton would;
+    before that `validate`, which raises what it finds, and `rewrote`, for those that changed it.
     Raises PassFailure, with a reproducer, when a pass raises or leaves invalid IR.
     """
     everywhere = all(not a_pass.touches for a_pass in passes)
@@ -211,8 +211,6 @@ class _Trip:
 
     def finish(self) -> TritonModule:
         """The module back in Triton's context, verified by it; ends the trip."""
-        if self._text == self._start:
-            return self._original
         file = _printed(self.working, self._aliases)
         # Its memory is wanted for what Triton makes of the text.
         del self.working

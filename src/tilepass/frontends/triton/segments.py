@@ -326,7 +326,7 @@ class Weaving:
                 f"pass '{passes[0].instance.name}': the IR engine cannot read the module at "
                 f"'{passes[0].anchor}': {error}"
             ) from error
-        if kernel and result is not module and not result.get_entry_func_name():
+        if kernel and changed and not result.get_entry_func_name():
             raise self._lost_kernel(changed[-1], module)
         if changed:
             if not self.changed_by and not self.quiet:

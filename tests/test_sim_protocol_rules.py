@@ -31,8 +31,8 @@ from tilepass.sim.protocol.schedule import run_random
 
 PLACE = Place("test.event", None)
 CELLS, BARRIERS = 2, 2
-BUFFER = Memory("buffer", (CELLS,), "f16", PLACE)
-RING = Memory("ring", (BARRIERS,), "i64", PLACE)
+BUFFER = Memory("buffer", (CELLS,), "f16", PLACE, 128)
+RING = Memory("ring", (BARRIERS,), "i64", PLACE, 8)
 # What a clock holds of those who know everything.
 EVER = 1000
 

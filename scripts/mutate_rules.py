@@ -17,7 +17,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.rule_mutants import Mutant, mutants_of, sample
-from tests.rule_mutants_run import Subject, Verdict, accepted_names, judge, preload
+from tests.rule_mutants_run import (
+    Subject,
+    Verdict,
+    accepted_names,
+    judge,
+    preload,
+    require_tests_to_pass,
+)
 from tests.rule_subjects import SUBJECTS
 
 LEAST_SHARE = 0.95
@@ -45,6 +52,7 @@ def main() -> int:
     survivors = list[tuple[Subject, Mutant]]()
     print(f"{'module':58} mutants  tried accepted noticed   CPU")
     for subject in chosen:
+        require_tests_to_pass(subject)
         mutants = mutants_of(subject.path.read_text())
         picked = sample(mutants, options.sample, options.seed)
         if options.mutant:

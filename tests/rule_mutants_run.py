@@ -33,10 +33,11 @@ _CPU_SECONDS, _WALL_SECONDS = 200, 900
 
 @dataclass(frozen=True)
 class Subject:
-    """A module (its path in the package) and the tests that concern it, the quickest first."""
+    """A module (its path in the package) and the tests that concern it, the quickest first: lit's
+    tests, then those of pytest."""
 
     module: str
-    tests: tuple[str, ...]
+    tests: tuple[str, ...] = ()
     lit: tuple[str, ...] = ()
 
     @property
@@ -53,6 +54,7 @@ class Verdict:
     killed: bool
     by: str
     seconds: float
+    log: str
 
 
 def preload() -> None:
@@ -75,6 +77,17 @@ def accepted_names(module: str) -> dict[str, str]:
     }
 
 
+class NotTestable(Exception):
+    """The tests fail on the module as it is: nothing can be said of its mutants."""
+
+
+def require_tests_to_pass(subject: Subject) -> None:
+    """Raises NotTestable."""
+    unchanged = judge(subject, Mutant("unchanged", 0, subject.path.read_text()))
+    if unchanged.killed:
+        raise NotTestable(f"{subject.module} as it is fails {unchanged.by}\n{unchanged.log}")
+
+
 def judge(subject: Subject, mutant: Mutant) -> Verdict:
     """Run the tests of a module on one of its mutants."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
@@ -88,8 +101,8 @@ def judge(subject: Subject, mutant: Mutant) -> Verdict:
         status, seconds = _wait(process)
         log = (folder / "log").read_text(errors="replace") if (folder / "log").exists() else ""
     if os.WIFSIGNALED(status):
-        return Verdict(mutant, True, f"signal {os.WTERMSIG(status)}", seconds)
-    return Verdict(mutant, os.WEXITSTATUS(status) != 0, _first_failure(log), seconds)
+        return Verdict(mutant, True, f"signal {os.WTERMSIG(status)}", seconds, log)
+    return Verdict(mutant, os.WEXITSTATUS(status) != 0, _first_failure(log), seconds, log)
 
 
 def _overlay(real: Path, copy: Path, parts: tuple[str, ...], text: str) -> None:
@@ -122,14 +135,18 @@ def _run(subject: Subject, source: Path, folder: Path) -> None:
     status = 3
     try:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
-        status = pytest.main([*options, *subject.tests]) if subject.tests else 0
-        if status == 0 and subject.lit:
-            command = ["lit", "-v", "-j1", "--max-failures=1", f"--param=source={source}"]
-            lit = [str(Path(sys.executable).with_name(command[0])), *command[1:], *subject.lit]
-            status = subprocess.run(lit, check=False).returncode
+        status = _lit(subject, source) if subject.lit else 0
+        if status == 0:
+            status = pytest.main([*options, *subject.tests])
     finally:
         sys.stdout.flush()
         os._exit(int(status))
+
+
+def _lit(subject: Subject, source: Path) -> int:
+    program = str(Path(sys.executable).with_name("lit"))
+    options = ["-v", "-j1", "--max-failures=1", "--param=warm=1", f"--param=source={source}"]
+    return subprocess.run([program, *options, *subject.lit], check=False).returncode
 
 
 def _wait(process: int) -> tuple[int, float]:

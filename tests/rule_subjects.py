@@ -20,4 +20,33 @@ _DOMAINS = {
     "shared.py": (_DATA, _KERNELS),
 }
 
-SUBJECTS = (*(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),)
+_RULES = "tests/test_sim_protocol_rules.py"
+_PROTOCOLS = (_RULES, "tests/test_sim_protocol.py", "tests/test_sim_protocol_fences.py")
+_PASS = "passes/triton/epilogue_warp_specialize"
+_LIT = "lit_tests/passes/triton"
+_REFUSED = tuple(
+    f"{_LIT}/epilogue-warp-specialize{suffix}.mlir"
+    for suffix in ("-refused", "-epilogues", "-descriptors", "-early-return", "-targets", "")
+)
+_FLATTENED = ("-refused", "", "-errors", "-warp-specialized", "-3.6", "-3.6-refused", "-3.9")
+
+SUBJECTS = (
+    *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
+    *(
+        Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)
+        for name in ("barrier", "machine", "memory", "clocks", "schedule", "cells", "check")
+    ),
+    *(
+        Subject(f"{_PASS}/{name}.py", ("tests/test_ws_rules.py",), _REFUSED)
+        for name in ("read_back", "match", "match_descriptors", "match_epilogue")
+    ),
+    Subject(f"{_PASS}/match_main_loop.py", ("tests/test_ws_rules.py",), _REFUSED),
+    *(
+        Subject(
+            f"analysis/{name}.py",
+            ("tests/test_passes_fusion.py",),
+            tuple(f"{_LIT}/flatten-loops{suffix}.mlir" for suffix in _FLATTENED),
+        )
+        for name in ("loop_fusion", "trip_count", "memory_order", "structure", "nest_facts")
+    ),
+)

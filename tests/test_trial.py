@@ -75,14 +75,32 @@ class Compiler:
         return found
 
 
+def says(value: str) -> Callable[[Mapping[str, Fact]], Choice]:
+    def model(facts: Mapping[str, Fact]) -> Choice:
+        del facts
+        return Choice(value, "fast")
+
+    return model
+
+
+def silent(facts: Mapping[str, Fact]) -> None:
+    del facts
+
+
+def forms(objection: Callable[[str], str] = lambda _: "") -> Forms:
+    """Forms that are told apart by their names: what stands for a module is the name."""
+    name: Any = str
+    return Forms("off", name, objection)
+
+
 def decide(compiler: Compiler | None, **changed: Any) -> Decision:
     """A decision for which the model says "on" where the source has "off"."""
     context = make_context(find_pass("flatten-loops")())
     context.target, context.trial = HOPPER, compiler
     asked: dict[str, Any] = {
-        "model": lambda _: Choice("on", "fast"),
+        "model": says("on"),
         "default": Choice("off", "as it is"),
-        "forms": Forms("off", lambda value: value),  # pyright: ignore[reportArgumentType]
+        "forms": forms(),
     }
     return context.decide("flatten", None, {}, **(asked | changed))
 
@@ -119,10 +137,10 @@ def test_figures_against_the_models_choice(
 def test_what_is_not_tried() -> None:
     compiler = Compiler({})
     assert decide(compiler, forced="on").trials == ()
-    assert decide(compiler, model=lambda _: None).value == "off"
-    assert decide(compiler, model=lambda _: Choice("off", "fast")).source == "cost-model"
+    assert decide(compiler, model=silent).value == "off"
+    assert decide(compiler, model=says("off")).source == "cost-model"
     assert decide(compiler, forms=None).value == "on"
-    objected = decide(compiler, forms=Forms("off", Compiler({}), lambda value: f"{value} loses"))
+    objected = decide(compiler, forms=forms(lambda value: f"{value} loses"))
     assert (objected.value, objected.reason) == ("off", "not on: on loses")
     assert compiler.compiled == []
 

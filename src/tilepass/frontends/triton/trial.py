@@ -17,7 +17,7 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from triton._C import libtriton
 from triton.errors import TritonError
@@ -81,7 +81,7 @@ def mute(context: PassContext) -> None:
 def check_shared_memory(weaving: Weaving) -> None:
     """After the stage that allocates shared memory: TilepassError where a forced decision led to
     more of it than the target has, and the source's form does not take too much itself."""
-    limit, needed = weaving.target.shared_bytes, (weaving.metadata or {}).get("shared")
+    limit, needed = weaving.target.shared_bytes, weaving.metadata.get("shared")
     if weaving.quiet or limit is None or not isinstance(needed, int) or needed <= limit:
         return
     forced = [
@@ -205,9 +205,9 @@ def _key(weaving: Weaving, text: str, place: Sequence[object]) -> str:
         weaving.language,
         sorted((name, str(value)) for name, value in weaving.options.items()),
         pipeline_key(weaving.plan.passes).key,
-        cast("Any", cache).triton_key(),
+        cache.triton_key(),
         weaving.backend.hash(),
-        sorted(cast("Any", libtriton).get_cache_invalidating_env_vars().items()),
+        sorted(libtriton.get_cache_invalidating_env_vars().items()),
     )
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
@@ -215,7 +215,7 @@ def _key(weaving: Weaving, text: str, place: Sequence[object]) -> str:
 def _recall(key: str) -> StaticFigures | None:
     if (known := _known.get(key)) is not None:
         return known
-    path: str | None = cast("Any", cache).get_cache_manager(key).get_file(_FILE)
+    path: str | None = cache.get_cache_manager(key).get_file(_FILE)
     if path is None:
         return None
     try:
@@ -233,4 +233,4 @@ def _remember(key: str, found: StaticFigures) -> None:
     if len(_known) > _KEPT:
         _known.popitem(last=False)
     text = json.dumps(asdict(found))
-    cast("Any", cache).get_cache_manager(key).put(text, _FILE, binary=False)
+    cache.get_cache_manager(key).put(text, _FILE, binary=False)

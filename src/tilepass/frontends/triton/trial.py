@@ -17,7 +17,7 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from triton._C import libtriton
 from triton.errors import TritonError
@@ -41,6 +41,7 @@ from tilepass.ir import engine
 if TYPE_CHECKING:
     from tilepass.frontends.triton.segments import Rest, Weaving
 
+_native: Any = libtriton
 _FILE = "tilepass-trial.json"
 _KEPT = 1024
 _known: OrderedDict[str, StaticFigures] = OrderedDict()
@@ -207,7 +208,7 @@ def _key(weaving: Weaving, text: str, place: Sequence[object]) -> str:
         pipeline_key(weaving.plan.passes).key,
         cache.triton_key(),
         weaving.backend.hash(),
-        sorted(libtriton.get_cache_invalidating_env_vars().items()),
+        sorted(_native.get_cache_invalidating_env_vars().items()),
     )
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 

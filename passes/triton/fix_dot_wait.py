@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tilepass.analysis.dot_registers import Overwrite, find_overwrites
+from tilepass.analysis.dot_registers import Overwrite, find_not_followed, find_overwrites
 from tilepass.analysis.dot_waits import (
     DOT,
     WAIT,
@@ -93,7 +93,9 @@ class FixDotWait(Pass):
 
     The anchor is the end of the stage: nothing moves operations between the wait and the read any
     more. Not followed, with a remark: dots that are unfinished at the end of a block of a function
-    with several blocks (early returns).
+    with several blocks (early returns), or whose results an operation with regions other than
+    `scf.for`, `scf.while`, `scf.if` and `scf.index_switch` hands on; the registers of A in
+    `scf.while`.
     """
 
     name = "fix-dot-wait"
@@ -134,10 +136,8 @@ def _repair(function: Operation, context: PassContext) -> None:
         else:
             _insert(_match_place(reads[0]), context)
         waits = find_uncovered_reads(function)
-    for dot in waits.left_over:
-        context.remarks.missed(
-            dot, "reads of this dot's result behind an early return were not checked"
-        )
+    for dot, behind in waits.left_over.items():
+        context.remarks.missed(dot, f"reads of this dot's result behind {behind} were not checked")
 
 
 def _match_wait(read: UncoveredRead, waits: DotWaits) -> LowerWait | None:
@@ -212,6 +212,12 @@ def _protect_registers(function: Operation, context: PassContext) -> None:
         for overwrite in overwrites:
             _finish_dots(overwrite, context)
         overwrites = find_overwrites(function)
+    for dot in find_not_followed(function):
+        context.remarks.missed(
+            dot,
+            "it may be unfinished where the next iteration of scf.while writes A's registers: "
+            "this was not checked",
+        )
 
 
 def _finish_dots(overwrite: Overwrite, context: PassContext) -> None:

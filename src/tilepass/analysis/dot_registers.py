@@ -72,6 +72,22 @@ def find_overwrites(function: Operation) -> list[Overwrite]:
     return [_overwrite(loop, found, unfinished) for loop, found in writers.items()]
 
 
+def find_not_followed(function: Operation) -> list[Operation]:
+    """The dots with A in registers that are unfinished at the end of an iteration of a `scf.while`,
+    whose next iteration may write them: loops of this kind are not looked into.
+    """
+    dots = {each for each in engine.operations(function) if _reads_registers(each)}
+    found: dict[Operation, None] = {}
+    for operation, unfinished in find_unfinished(function).items() if dots else ():
+        if operation.name == "scf.yield" and _parent_name(operation) == "scf.while":
+            found |= dict.fromkeys(each for each in unfinished.dots if each in dots)
+    return list(found)
+
+
+def _parent_name(operation: Operation) -> str:
+    return "" if operation.parent is None else operation.parent.operation.name
+
+
 def _place(
     writer: Operation, dot: Operation, loop: Loop, unfinished: dict[Operation, Unfinished]
 ) -> Operation:

@@ -20,6 +20,8 @@ from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import FOR, Loop
 
 _SELECT = "arith.select"
+# One of their regions runs, and yields their results.
+_CHOICES = ("scf.if", "scf.index_switch")
 DOT = "ttng.warp_group_dot"
 WAIT = "ttng.warp_group_dot_wait"
 # Position of the operand that a select gives where its condition is false.
@@ -69,8 +71,9 @@ class DotWaits:
 
     reads: list[UncoveredRead] = field(default_factory=list[UncoveredRead])
     ages: dict[tuple[Operation, int], int] = field(default_factory=dict[tuple[Operation, int], int])
-    left_over: list[Operation] = field(default_factory=list[Operation])
-    """Dots unfinished at the end of a block of a function that has several: not followed."""
+    left_over: dict[Operation, str] = field(default_factory=dict[Operation, str])
+    """Dots that are not followed, and behind what: they are unfinished at the end of a block of
+    several, or an operation that is not known hands their results on."""
 
 
 def find_uncovered_reads(function: Operation) -> DotWaits:
@@ -80,7 +83,7 @@ def find_uncovered_reads(function: Operation) -> DotWaits:
     for block in blocks:
         state, _ = found.block(block, {})
         if len(blocks) > 1:
-            found.result.left_over.extend(dot for each in state.values() for dot in each.dots)
+            found.leave(state.values(), "an early return")
     result = found.result
     result.reads = [read for read in found.reads.values() if not _covered_by_branch(read, result)]
     return result
@@ -141,16 +144,34 @@ class DotFlow:
             self._wait(operation, state)
         elif operation.name == FOR:
             self._for(Loop(operation), state)
-        elif operation.name == "scf.if":
-            self._if(operation, state)
+        elif operation.name == "scf.while":
+            self._while(operation, state)
+        elif operation.name in _CHOICES:
+            self._choice(operation, state)
         elif operation.name == _SELECT:
             self._read(operation, state)
             chosen = [state.get(_key(operand)) for operand in operation.operands]
             _assign(state, operation.results, [_either(chosen[1], chosen[2])])
         else:
             self._read(operation, state)
-            ends = [self.block(b, dict(state))[0] for r in operation.regions for b in r.blocks]
-            _join(state, *ends)
+            self._regions(operation, state)
+
+    def leave(self, pendings: Iterable[Pending | None], behind: str) -> None:
+        """Dots whose results are not followed any more."""
+        for pending in filter(None, pendings):
+            self.result.left_over |= dict.fromkeys(pending.dots, behind)
+
+    def _regions(self, operation: Operation, state: State) -> None:
+        """The regions of an operation that is not known: where their values go neither is."""
+        before, ends = dict(state), list[State]()
+        for region in operation.regions:
+            for block in region.blocks:
+                end, handed_on = self.block(block, dict(before))
+                ends.append(end)
+                self.leave(handed_on, operation.name)
+                if len(region.blocks) > 1:
+                    self.leave((end[key] for key in end.keys() - before.keys()), operation.name)
+        _join(state, *ends)
 
     def _read(self, operation: Operation, state: State, but: int = -1) -> None:
         for position, operand in enumerate(operation.operands):
@@ -202,20 +223,43 @@ class DotFlow:
         leaving = [_either(one, other) for one, other in zip(entering, yielded, strict=True)]
         _assign(state, loop.operation.results, leaving)
 
-    def _if(self, operation: Operation, state: State) -> None:
+    def _while(self, loop: Operation, state: State) -> None:
+        before, after = (region.blocks[0] for region in loop.regions)
+        header = dict(state)
+        _assign(header, before.arguments, [state.get(_key(each)) for each in loop.operands])
+        while True:
+            checked, (_, *handed_on) = self.block(before, dict(header))
+            inside = dict(checked)
+            _assign(inside, after.arguments, handed_on)
+            end, yielded = self.block(after, inside)
+            merged = dict(header)
+            _join(merged, end)
+            again = [
+                _either(header.get(_key(argument)), value)
+                for argument, value in zip(before.arguments, yielded, strict=True)
+            ]
+            _assign(merged, before.arguments, again)
+            if merged == header:
+                break
+            header = merged
+        state.clear()
+        state.update(checked)
+        _assign(state, loop.results, handed_on)
+
+    def _choice(self, operation: Operation, state: State) -> None:
         ends: list[State] = []
-        yielded: list[list[Pending | None]] = []
+        merged: list[Pending | None] | None = None
         for region in operation.regions:
             branch = dict(state)
             if len(region.blocks):
                 branch, values = self.block(region.blocks[0], branch)
-                yielded.append(values)
+                pairs = zip(merged or values, values, strict=True)
+                merged = [_either(one, other) for one, other in pairs]
             ends.append(branch)
         state.clear()
         _join(state, *ends)
         if len(operation.results):
-            merged = [_either(one, other) for one, other in zip(*yielded, strict=True)]
-            _assign(state, operation.results, merged)
+            _assign(state, operation.results, merged or [])
 
 
 def pendings_of(wait: Operation) -> int:

@@ -31,11 +31,12 @@ none that starts without its `site` module, as `python -S`):
 With --validate every kernel that a pass rewrote is executed on the CPU while it is compiled: before
 the pass and after it, for the same random arguments, of shapes that follow from the kernel. Every
 array must be the same, bit by bit; so it must at the end of the stage ttgir, where Triton's passes
-have acted on the rewrite, unless Triton alone changes it in the same way. If a rewritten kernel has barriers or asynchronous copies, they are checked at the end
-of the stage ttgir. A failure ends the compilation, with the pass, what differs or the schedule that
-goes wrong, and a file that reproduces it. What cannot be executed (operations that the simulator
-does not know, a kernel that goes wrong on these shapes without the pass) is a remark of the kind
-missed, 'not validated: ...', and the compilation goes on. A kernel that Triton's cache holds is not
+have acted on the rewrite, unless Triton alone changes it in the same way. If a rewritten kernel has
+barriers or asynchronous copies, they are checked at the end of the stage ttgir. A failure ends the
+compilation, with the pass, what differs or the schedule that goes wrong, and a file that reproduces
+it. What cannot be executed (operations that the simulator does not know, a kernel that goes wrong
+on these shapes without the pass) is a remark of the kind missed, 'not validated: ...', and the
+compilation goes on. A kernel that Triton's cache holds is not
 compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything. CuTe
 kernels are not executed: there is no simulator for them, which a remark says.
 

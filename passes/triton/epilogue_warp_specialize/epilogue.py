@@ -15,7 +15,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import (
     TileLoad,
     TmaStore,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring
+from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring, hand_back
 from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
 
 _CONVERT = "ttg.convert_layout"
@@ -41,10 +41,7 @@ class LoadedTiles:
         ring, cursor = self.rings[index], self.cursors[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
-        # TMA writes the slot next, and a barrier alone does not order it behind these reads (PTX
-        # ISA, "Async proxy").
-        builder.fence_async_shared()
-        builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
+        hand_back(ring, cursor, builder)
         self.cursors[index] = cursor.next(builder, ring.slots)
         return value
 

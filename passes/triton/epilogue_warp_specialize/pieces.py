@@ -25,6 +25,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.rings import (
     Ring,
     allocate_barriers,
     allocate_ring,
+    hand_back,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.rows import Rows, rows_of
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_part, column_parts
@@ -298,7 +299,7 @@ class PieceRun:
         if self._buffers.in_place:
             self._staged = cursor.slot
         else:
-            builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
+            hand_back(ring, cursor, builder)
         self._loaded[index] = cursor.next(builder, ring.slots)
         return value
 

@@ -60,6 +60,16 @@ def reading(builder: AsyncBuilder) -> Cursor:
     return Cursor(builder.constant(0), builder.constant(0))
 
 
+def hand_back(ring: Ring, cursor: Cursor, builder: AsyncBuilder) -> None:
+    """Give a slot that threads have read back to who fills it.
+
+    TMA writes it next, and a barrier alone does not order that behind the reads (PTX ISA, "Async
+    proxy"): loads from shared memory may still be under way when their warps pass a barrier.
+    """
+    builder.fence_async_shared()
+    builder.arrive_barrier(builder.slot(ring.empty, cursor.slot))
+
+
 def allocate_ring(
     builder: AsyncBuilder,
     blocks: Sequence[TensorType],

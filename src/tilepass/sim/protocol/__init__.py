@@ -20,7 +20,8 @@ What is modelled, and how:
 * A TMA load writes at any time from its issue until its bytes complete; a TMA store and a wgmma
   read from their issue until they are waited for; `cp.async` writes until its group is waited for.
 * Shared memory that threads wrote needs a `fence_async_shared` before a TMA store or wgmma reads
-  it, executed on either side of the synchronization; nothing is asked before an asynchronous write.
+  it, executed on either side of the synchronization; so does what threads of another partition read
+  or wrote before a TMA load writes it.
 * An allocation is the operation that makes it: one that runs again uses the same memory again.
 
 Not followed (CannotFollow): control flow that depends on tensors or on memory that the kernel

@@ -31,7 +31,8 @@ class Unwritten(ProtocolFault):
 
 
 class MissingFence(ProtocolFault):
-    """A TMA store or a wgmma reads what threads wrote, without `fence_async_shared` between."""
+    """No `fence_async_shared` between what threads write and a TMA store or wgmma reads, or between
+    what they read or write and a TMA load writes."""
 
     title = "missing fence"
 

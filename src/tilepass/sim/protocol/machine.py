@@ -199,7 +199,7 @@ class Machine:
         self.memory.read(self._access(thread, event, clock[thread]), clock, thread)
 
     def _write(self, thread: int, event: Event, clock: Clock) -> None:
-        self.memory.write(self._access(thread, event, clock[thread]), clock)
+        self.memory.write(self._access(thread, event, clock[thread]), clock, thread)
 
     def _queued_read(self, thread: int, event: Event, clock: Clock) -> None:
         access = self._access(thread, event, None)
@@ -208,7 +208,7 @@ class Machine:
 
     def _copy(self, thread: int, event: Event, clock: Clock) -> None:
         access = self._access(thread, event, None)
-        self.memory.write(access, clock)
+        self.memory.write(access, clock, thread)
         self._queues[thread][Kind.COPY].open.append(access)
 
     def _commit(self, thread: int, event: Event, clock: Clock) -> None:
@@ -224,7 +224,7 @@ class Machine:
     def _load(self, thread: int, event: Event, clock: Clock) -> None:
         self._barrier(event).use(event, clock, thread)
         access = self._access(thread, event, None)
-        self.memory.write(access, clock)
+        self.memory.write(access, clock, thread)
         self.loads.append(access)
         self.landings.append(Landing(event, access, list(clock), thread))
 

@@ -40,7 +40,9 @@ class Access:
 class SharedMemory:
     """The last write of every cell and the reads since.
 
-    `fences_to_come`: no fence is asked for between what a partition writes and its own dots.
+    `fences_to_come`: no fence is asked for between what a partition writes and its own dots. Nor is
+    one between what a partition reads or writes and its own TMA loads: Triton's lowering to LLVM
+    puts it there.
     """
 
     def __init__(self, regions: Sequence[Region], fences_to_come: bool = False) -> None:
@@ -62,9 +64,11 @@ class SharedMemory:
             if write.event.kind is Kind.WRITE and event.kind in _ASYNCHRONOUS_READS:
                 self._require_fence(cell, write, access, clock, thread)
             self._reads[cell][thread, event.kind] = access
+        if event.kind is Kind.READ:
+            self._unfenced.append(access)
 
-    def write(self, access: Access, clock: Clock) -> None:
-        """Raises Race."""
+    def write(self, access: Access, clock: Clock, thread: int) -> None:
+        """Raises Race, MissingFence."""
         event = access.event
         for cell in event.cells:
             for read in self._reads[cell].values():
@@ -73,6 +77,8 @@ class SharedMemory:
             write = self._written[cell]
             if write is not None and not write.over_for(clock):
                 raise self._race(cell, access, _verb(event), write, "written")
+            if event.kind is Kind.LOAD:
+                self._require_fences(cell, access, clock, thread)
             if (
                 write is not None
                 and write.event.kind is Kind.FREE
@@ -86,16 +92,30 @@ class SharedMemory:
             self._unfenced.append(access)
 
     def fence(self, thread: int, clock: Clock) -> None:
-        """Order what threads wrote so far before asynchronous reads that come behind."""
-        for write in self._unfenced:
-            if write.over_for(clock):
-                write.fences.append((thread, clock[thread]))
-        self._unfenced = [write for write in self._unfenced if write.owner != thread]
+        """Order what threads wrote and read so far before asynchronous accesses that follow."""
+        for access in self._unfenced:
+            if access.over_for(clock):
+                access.fences.append((thread, clock[thread]))
+        self._unfenced = [access for access in self._unfenced if access.owner != thread]
+
+    def _require_fences(self, cell: int, load: Access, clock: Clock, loader: int) -> None:
+        """Of what other partitions did with a cell that a TMA load is about to write."""
+        written = self._written[cell]
+        for other in (*self._reads[cell].values(), *([written] if written else [])):
+            by_threads = other.event.kind in (Kind.READ, Kind.WRITE)
+            if not by_threads or other.owner == loader or _is_fenced(other, clock):
+                continue
+            did = "read" if other.event.kind is Kind.READ else "write"
+            raise MissingFence(
+                f"no fence_async_shared between this write of {self._regions[cell]} and the {did} "
+                f"by {other}",
+                load.event,
+            )
 
     def _require_fence(
         self, cell: int, write: Access, read: Access, clock: Clock, reader: int
     ) -> None:
-        if any(clock[thread] >= time for thread, time in write.fences):
+        if _is_fenced(write, clock):
             return
         # The fences that Triton inserts are between accesses of one partition.
         inserted = read.event.kind is Kind.DOT and write.owner == reader
@@ -124,6 +144,10 @@ class SharedMemory:
                 f"{self._regions[cell]} was freed at {write.event.place.location}", event
             )
         return Unwritten(f"{self._regions[cell]}, which nobody wrote", event)
+
+
+def _is_fenced(access: Access, clock: Clock) -> bool:
+    return any(clock[thread] >= time for thread, time in access.fences)
 
 
 def finish(accesses: Iterable[Access], owner: int, time: int) -> None:

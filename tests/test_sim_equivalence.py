@@ -10,6 +10,7 @@ import pytest
 
 from tilepass.core.errors import OptionError, TilepassError
 from tilepass.sim.equivalence import (
+    Case,
     NotEquivalentError,
     assert_equivalent,
     cases,
@@ -172,3 +173,32 @@ def test_what_the_first_kernel_rules_out_is_left_out_and_said() -> None:
     assert said[0].startswith("special values in part only")
     assert said[0].endswith("tt.assert: assertion failed: no NaN")
     assert said[1] == "not compared: assertions that hold, arguments that overlap"
+
+
+SHARED = """
+tt.func @kernel(%out: !tt.ptr<i32> loc("out")) {{
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %c7 = arith.constant 7 : i32
+  %pid = tt.get_program_id x : i32
+  %other = arith.subi %c2, %pid : i32
+  %one = arith.divsi {tile}, {tile} : i32
+  %first = arith.cmpi eq, {tile}, %c0 : i32
+  %guarded = arith.select %first, %c7, %one : i32
+  %at = tt.addptr %out, {tile} : !tt.ptr<i32>, i32
+  tt.store %at, {value} : !tt.ptr<i32>
+  tt.return
+}}
+"""
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.1])
+def test_programs_may_share_work_in_another_way(tolerance: float) -> None:
+    """Also where the first kernel leaves poison in what one of its programs writes."""
+    before, after = (
+        program_of(SHARED.format(tile=tile, value="%guarded" if tolerance else value))
+        for tile, value in (("%pid", "%one"), ("%other", "%guarded"))
+    )
+    for seed in range(3):
+        case = Case(Shapes(64), seed, (3, 1, 1), ((0, 0, 0),))
+        compare(before, after, case, tolerance)

@@ -398,6 +398,10 @@ def _tile(name: str, **after: str) -> Pair:
 
 def _places() -> list[Pair]:
     return [
+        _tile("M for N in a mask", n="%m"),
+        _tile("N for M in a mask", m="%n"),
+        _tile("s1 for s0", s0="%s1"),
+        _tile("a row too many", less="sle"),
         _tile("pid % 2 for pid", px="%x2"),
         _tile("pid % 2 for pid in the second dimension", py="%y2"),
         _tile("another value for what is masked off", other="1.0", stored="%m1"),

@@ -285,7 +285,9 @@ def compare_with(
         whole = replace(left, case=replace(case, programs=None))
         right = _execute_second(whole, before, after, step_limit)
         if not first_difference(_written(left, before, right), right, tolerance):
-            other = reference(before, whole.case, step_limit)
+            other = (execute if tolerance else reference)(before, whole.case, step_limit)
+            if other.values != whole.values:
+                right = _execute_second(other, before, after, step_limit)
             difference = first_difference(other, right, tolerance)
     if difference:
         raise NotEquivalentError(f"{difference}\nnote: with {case}{said}")
@@ -325,7 +327,9 @@ def _written(left: Execution, before: Program, right: Execution) -> Execution:
         first, second = _array(initial), _array(left.arguments[name])
         third = _array(right.arguments[name])
         if first is not None and second is not None and third is not None:
-            found[name] = np.where(_different(first, second, 0.0), second, third)
+            poison = left.poison(name)
+            wrote = _different(first, second, 0.0)
+            found[name] = np.where(wrote if poison is None else wrote & ~poison, second, third)
     return Execution(case, found, left.values, Outcome(races=right.outcome.races))
 
 

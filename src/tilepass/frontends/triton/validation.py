@@ -156,7 +156,7 @@ class Validator:
         except TilepassError as error:
             _not_validated(context, error, f"{where.strip()}: " if where else "")
             return
-        executed, skipped, reached = list[equivalence.Case](), set[str](), set[Goal]()
+        executed, skipped, reached = list[equivalence.Execution](), set[str](), set[Goal]()
         cases = equivalence.cases([before, after], self._given, DEFAULT_SEEDS, None)
         for case in cases:
             shapes = str(case.shapes)
@@ -178,12 +178,13 @@ class Validator:
                 raise
             except TilepassError as error:
                 raise _Difference(case, error) from error
-            executed.append(case)
+            executed.append(left)
         if not executed:
             return
-        said = "; ".join(dict.fromkeys(case.said for case in executed))
+        said = "; ".join(dict.fromkeys(each.case.said for each in executed))
         message = f"{before.name} computes the same{where} in {len(executed)} cases (shapes {said})"
-        context.remarks.analysis(None, f"validated: {message}")
+        open_ = equivalence.reservations(executed, before, after)
+        context.remarks.analysis(None, "; ".join([f"validated: {message}", *open_]))
         for line in equivalence.missed([before, after], cases, reached):
             context.remarks.missed(None, f"not validated{where}: {line}")
 

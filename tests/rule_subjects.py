@@ -28,7 +28,11 @@ _REFUSED = tuple(
     f"{_LIT}/epilogue-warp-specialize{suffix}.mlir"
     for suffix in ("-refused", "-epilogues", "-descriptors", "-early-return", "-targets", "")
 )
-_FLATTENED = ("-refused", "", "-errors", "-warp-specialized", "-3.6", "-3.6-refused", "-3.9")
+_FUSION = ("tests/test_passes_fusion.py",)
+_FLATTENED = tuple(
+    f"{_LIT}/flatten-loops{suffix}.mlir"
+    for suffix in ("-refused", "", "-errors", "-warp-specialized", "-3.6", "-3.6-refused", "-3.9")
+)
 
 SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
@@ -42,11 +46,11 @@ SUBJECTS = (
     ),
     Subject(f"{_PASS}/match_main_loop.py", ("tests/test_ws_rules.py",), _REFUSED),
     *(
-        Subject(
-            f"analysis/{name}.py",
-            ("tests/test_passes_fusion.py",),
-            tuple(f"{_LIT}/flatten-loops{suffix}.mlir" for suffix in _FLATTENED),
-        )
-        for name in ("loop_fusion", "trip_count", "memory_order", "structure", "nest_facts")
+        Subject(f"analysis/{name}.py", ("tests/test_analysis_trip_count.py", *_FUSION), _FLATTENED)
+        for name in ("trip_count", "structure")
+    ),
+    *(
+        Subject(f"analysis/{name}.py", _FUSION, _FLATTENED)
+        for name in ("loop_fusion", "memory_order", "nest_facts")
     ),
 )

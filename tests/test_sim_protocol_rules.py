@@ -151,6 +151,13 @@ def test_waiting_teaches_what_those_knew_that_arrived() -> None:
     waiting = [3, 3, 0]
     barrier.wait(event(Kind.WAIT, barrier=0), waiting, THREAD)
     assert waiting == [7, 9, barrier.base + 1]
+    copied, _ = initialized(1)
+    copied.arrive(event(Kind.EXPECT, barrier=0, amount=4), [1, 1, 0])
+    copied.complete(event(Kind.LOAD, barrier=0, amount=4), [6, 2, 0])
+    waiting = [3, 3, 0]
+    copied.wait(event(Kind.WAIT, barrier=0), waiting, THREAD)
+    assert waiting == [6, 3, copied.base + 1]
+    assert copied.landing == copied.base + 1
     # Who arrives for all knows at once that the phase is over.
     alone, _ = initialized(2)
     clock = [5, 5, 0]

@@ -72,9 +72,14 @@ class Loop:
 
     @property
     def trip_count(self) -> int | None:
-        """The number of trips where the bounds and the step are constants, else None."""
+        """The number of trips where the bounds and the step are constants, else None.
+
+        Bounds below zero of a loop that counts unsigned are large numbers: None, too.
+        """
         lower, upper, step = map(constant_int, (self.lower_bound, self.upper_bound, self.step))
         if lower is None or upper is None or step is None or step <= 0:
+            return None
+        if self.attribute("unsignedCmp") is not None and min(lower, upper) < 0:
             return None
         return max(0, -((lower - upper) // step))
 

@@ -21,6 +21,7 @@ from tilepass.passes.cute.cute_zero_mma import CuteZeroMma
 from tilepass.passes.cute.cute_zero_mma.check_mode import checkable
 from tilepass.passes.cute.cute_zero_mma.choice import expectation, parse_order
 from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
+from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
 from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
 from tilepass.passes.cute.cute_zero_mma.structures import parse_tiles
@@ -129,6 +130,26 @@ def test_of_proven_tiles_those_that_nothing_reads_are_not_checked() -> None:
     assert checkable(site, TRIANGLE, sink) == TRIANGLE
     (remark,) = sink.remarks
     assert remark.message.endswith("not at who reads accumulator tiles: unread m0n3")
+
+
+@pytest.mark.parametrize(
+    ("unread", "said"),
+    [
+        ([(0, 3)], "4 of them since nothing reads 1 accumulator tile(s) afterwards"),
+        ([(0, n) for n in range(8)], "32 of them since nothing reads the accumulator afterwards"),
+    ],
+)
+def test_atoms_of_accumulators_that_nothing_reads_are_told(
+    unread: list[tuple[int, int]], said: str
+) -> None:
+    module = _module("bf16")
+    site = gemm_sites(module)[0]
+    assert isinstance(site, GemmSite)
+    zeros = ZeroTiles(unread=frozenset(unread))
+    with module.context, engine.ir.Location.unknown():
+        ((_, text),) = rewrite_all([Rewrite(site, zeros, "k")], drop_loads=False)
+    count = said.partition(" ")[0]
+    assert text == f"{site}: {count} of {site.atoms} atoms left out, order k; {said}"
 
 
 @pytest.mark.parametrize(

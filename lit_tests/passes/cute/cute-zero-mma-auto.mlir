@@ -23,7 +23,7 @@
 // CHECK:         return
 // REMARK: analysis: gemm 0 (cute-zero-mma-auto.mlir:{{[0-9]+}}): zero tiles B n0-1k1
 // REMARK: analysis: gemm 0 (cute-zero-mma-auto.mlir:{{[0-9]+}}): evidence 1,
-// REMARK: missed: gemm 1 (cute-zero-mma-auto.mlir:{{[0-9]+}}): {{.+}}
+// REMARK: missed: gemm 1 (cute-zero-mma-auto.mlir:{{[0-9]+}}): A and B: {{.+}}.mlir:{{[0-9]+}}:12: the operand is loaded from memory other than shared, past any mask
 // REMARK: analysis: assumed for gemms 0: the other operand's values are finite
 // REMARK: passed: gemm 0 (cute-zero-mma-auto.mlir:{{[0-9]+}}): 2 of 4 atoms left out, order k
 // TRAP-LABEL: cuda.kernel @half_zero

@@ -92,7 +92,7 @@ def _known(site: GemmSite, found: ZeroStructure) -> Known:
     if zeros.unread:
         steps += ("unread: no operation that may run behind the gemm reads these accumulators",)
     assumptions = tuple(each.value for each in proof.assumptions)
-    return Known(zeros, steps, assumptions, str(proof.failure) if proof.failure else None)
+    return Known(zeros, steps, assumptions, proof.why_nothing())
 
 
 def _tiles(table: TileArray) -> frozenset[Tile]:

@@ -35,5 +35,14 @@ def rewrite_all(rewrites: Sequence[Rewrite], *, drop_loads: bool) -> list[Said]:
         emit_atoms(each.site, atoms)
         left_out = each.site.atoms - len(atoms)
         text = f"{each.site}: {left_out} of {each.site.atoms} atoms left out, order {each.order}"
-        said.append((each.site.location, text))
+        said.append((each.site.location, text + _unread(each)))
     return said
+
+
+def _unread(rewrite: Rewrite) -> str:
+    """What becomes of accumulators that nothing reads: their author may have forgotten to."""
+    tiles, grid = len(rewrite.zeros.unread), rewrite.site.grid
+    if not tiles:
+        return ""
+    which = "the accumulator" if tiles == grid[0] * grid[1] else f"{tiles} accumulator tile(s)"
+    return f"; {tiles * grid[2]} of them since nothing reads {which} afterwards"

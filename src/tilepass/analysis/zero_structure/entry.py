@@ -131,16 +131,22 @@ def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZer
         idle = unread(executions, grid, site.index, machine.reads.read)
     zero = bool(b_zero.any() or a_zero.any())
     proven = zero or bool(idle.any())
-    failure = None
+    failure = of_a = None
     if not proven:
         place = location_of(products[0].operation)
-        reason = b_reason or a_reason
-        if reason:
-            failure = Failure(reason, place)
-        elif resting := _resting(executions, grid) if strict else None:
-            failure = why_not_strict(explainer, products[0], resting)
+        if b_reason and b_reason == a_reason:
+            failure = Failure(b_reason, place)
         else:
-            failure = explain.why_not_zero(explainer, products[0])
+            resting = _resting(executions, grid) if strict else ()
+            reasons = (
+                Failure(reason, place)
+                if reason
+                else why_not_strict(explainer, products[0], name)
+                if name in resting
+                else explain.why_not_zero(explainer, products[0], name)
+                for name, reason in (("b", b_reason), ("a", a_reason))
+            )
+            failure, of_a = reasons
     return SiteZeros(
         site.index,
         shape,
@@ -152,15 +158,13 @@ def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZer
         explain.evidence(explainer, products[0], "b" if b_zero.any() else "a") if zero else (),
         _assumptions(needs) if zero else (),
         failure,
+        of_a,
     )
 
 
-def _resting(executions: list[Execution], grid: Grid) -> str | None:
-    """The operand that has tiles which are zero if 0 * x is 0, None without."""
-    for name in ("b", "a"):
-        if _operand(executions, grid, name, FREE_SIGN)[0].any():
-            return name
-    return None
+def _resting(executions: list[Execution], grid: Grid) -> list[str]:
+    """The operands that have tiles which are zero if 0 * x is 0."""
+    return [name for name in ("b", "a") if _operand(executions, grid, name, FREE_SIGN)[0].any()]
 
 
 def _operand(

@@ -162,9 +162,9 @@ def why_not_run(machine: Machine, site: GemmSite) -> Failure:
     return Failure(f"nothing lowered comes from the gemm ({site.atom})")
 
 
-def why_not_zero(explainer: Explainer, product: Instruction) -> Failure:
-    """The first fact that fails on the way to a zero fragment: of B, which masks mostly concern."""
-    return _why(explainer, product, fragment_operands(product, "b"))
+def why_not_zero(explainer: Explainer, product: Instruction, operand: str) -> Failure:
+    """The first fact that fails on the way to a zero fragment of A or B."""
+    return _why(explainer, product, fragment_operands(product, operand))
 
 
 def _why(explainer: Explainer, product: Instruction, numbers: tuple[int, ...]) -> Failure:

@@ -94,7 +94,16 @@ class SiteZeros:
     evidence: tuple[Step, ...]
     assumptions: tuple[Assumption, ...]
     failure: Failure | None
-    """Why nothing was proven, None if something was."""
+    """Why nothing was proven, None if something was; of B where `of_a` is the reason for A."""
+    of_a: Failure | None = None
+
+    def why_nothing(self) -> str | None:
+        """Why nothing was proven, for each operand that has a reason of its own."""
+        if self.of_a is None:
+            return str(self.failure) if self.failure else None
+        if self.of_a == self.failure:
+            return f"A and B: {self.failure}"
+        return f"A: {self.of_a}; B: {self.failure}"
 
     @property
     def anything(self) -> bool:

@@ -36,7 +36,7 @@ barriers or asynchronous copies, they are checked at the end of the stage ttgir.
 compilation, with the pass, what differs or the schedule that goes wrong, and a file that reproduces
 it. What cannot be executed (operations that the simulator does not know, a kernel that goes wrong
 on these shapes without the pass) is a remark of the kind missed, 'not validated: ...', and the
-compilation goes on. A kernel that Triton's cache holds is not
+compilation goes on; so is what no shapes reached. A kernel that Triton's cache holds is not
 compiled, and so not validated: point TRITON_CACHE_DIR to an empty folder to check everything. CuTe
 kernels are not executed: there is no simulator for them, which a remark says.
 

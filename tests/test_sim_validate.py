@@ -11,19 +11,29 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import triton
 import validate_kernels
 from frontend_support import compile_kernel, operation_of, write_pass, write_rewrite
-from passes_kernels import compile_matmul
+from passes_kernels import HOPPER, compile_matmul
+from triton.compiler import ASTSource
 
 from tilepass import _startup
 from tilepass.activate import enabled
 from tilepass.cli.main import main
 from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
+from tilepass.core.pass_base import PassContext
+from tilepass.core.remarks import RemarkSink
+from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton.validation import Validator
+from tilepass.frontends.triton.versions import triton_version
+from tilepass.ir import engine
+from tilepass.passes.triton.strip_assume import StripAssume
 from tilepass.sim import compiler
 from tilepass.sim.faults import SimulatorFailure
 
 assembly_kernel = cast("Any", validate_kernels).assembly_kernel
+late_kernel = cast("Any", validate_kernels).late_kernel
 
 # Of a sum the operands may change places.
 SWAP = (
@@ -39,6 +49,19 @@ ERASE_WAITS = (
     "            if each.name == 'ttng.wait_barrier':\n"
     "                each.erase()"
 )
+FORCE_FLATTEN = (
+    "from tilepass.ir.engine import operations\n"
+    "        loops = [each for each in operations(module) if each.name == 'scf.for']\n"
+    "        loops[0].attributes['tt.flatten'] = ir.UnitAttr.get(module.context)"
+)
+ONE_OF = """
+tt.func public @one(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
+  %a = tt.load %x : !tt.ptr<f32>
+  %b = arith.{} %a, %a : f32
+  tt.store %y, %b : !tt.ptr<f32>
+  tt.return
+}}
+"""
 DIFFERENCE = (
     r"error: pass 'rewrite-add' changed what add_kernel computes\n"
     r"y_pointer\[0\] is \S+ in the first kernel and \S+ in the second; 1\d\d of 192 elements"
@@ -188,6 +211,42 @@ def test_a_protocol_that_is_right_goes_through(tmp_path: Path) -> None:
     missed = [each.message for each in on.remarks if each.kind == "missed"]
     assert all("not reached (try --shapes 64,M=" in each for each in missed)
     assert any("not validated: 3 trips of scf.for at " in each for each in missed)
+
+
+def test_what_a_later_pass_of_triton_makes_of_a_rewrite_is_compared(tmp_path: Path) -> None:
+    """A mark on a loop changes no value; that the loop is fused does."""
+    load = write_pass(tmp_path, "force-flatten", FORCE_FLATTEN)
+    signature = {
+        **dict.fromkeys(("a_pointer", "b_pointer"), "*fp16"), "c_pointer": "*fp32",
+        **dict.fromkeys(("tiles", "K", "q"), "i32"),
+    }  # fmt: skip
+    aligned: Any = {(index,): [["tt.divisibility", 16]] for index in range(3)}
+    source = ASTSource(late_kernel, signature, {"BLOCK": 16}, aligned)
+    message = (
+        r"^pass 'force-flatten' changed what late_kernel computes: the difference shows at the end "
+        r"of ttgir, and not without the pass \(rewritten by: force-flatten\)\n"
+        r"(.*\n)+replay: tilepass check \S+\.mlir --against \S+\.ttgir --shapes 64,tiles=\d+"
+    )
+    with (
+        enabled("force-flatten", load=[load], remarks="none", validate=True),
+        pytest.raises(PassFailure, match=message),
+    ):
+        triton.compile(source, target=HOPPER, options={"num_warps": 4})
+
+
+def test_what_triton_does_alone_is_told_apart() -> None:
+    """Then what it makes of the kernel without the pass is what to compare with."""
+    added, multiplied = (bridge.load(ONE_OF.format(each), "one.mlir") for each in ("addf", "mulf"))
+    source = engine.print_generic(bridge.to_engine(added))
+    remarks = RemarkSink("some-pass", lambda _: None)
+    context = PassContext("some-pass", triton_version(), remarks)
+    Validator().check_result(source, multiplied, [], context, lambda: multiplied)
+    own, same = [each.message for each in remarks.remarks]
+    assert own.startswith("one: Triton's own passes change what it computes, with shapes ")
+    assert "one computes the same at the end of ttgir as without the passes in " in same
+    passes = [StripAssume(StripAssume.Options())]
+    with pytest.raises(PassFailure, match="the difference shows at the end of ttgir, and not with"):
+        Validator().check_result(source, multiplied, passes, context, lambda: added)
 
 
 def test_the_environment_of_a_validating_program() -> None:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,11 @@ from triton.backends.compiler import GPUTarget
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
 from tilepass.core.remarks import Remark
-from tilepass.dump.artifacts import Artifacts, artifacts_of
+from tilepass.dump.artifacts import artifacts_of
 from tilepass.dump.diff import align
 from tilepass.dump.figures import KernelFigures, kernel_figures
 from tilepass.dump.ir_text import essence, without_locations
+from tilepass.frontends.observing import Compilation, Origin, StageObserver
 from tilepass.kernels import get_workload
 
 SOURCE = Path(__file__).resolve().parents[1]
@@ -41,12 +43,30 @@ HOPPER = 90
 CPU_SHAPES = ([256, 256, 128], [200, 328, 72], [64, 64, 64], [128, 128, 0], [130, 72, 200])
 
 
+class AfterPass(StageObserver):
+    """Keeps the IR that our pass leaves."""
+
+    text = ""
+
+    def begin(self, compilation: Compilation, source: Callable[[], str]) -> None:
+        pass
+
+    def after_pass(
+        self, stage: str, index: int, pipeline: str, origin: Origin, module_text: Callable[[], str]
+    ) -> None:
+        if origin == "tilepass":
+            self.text = module_text()
+
+    def after_stage(self, stage: str, artifact: Callable[[], str | bytes]) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Variant:
     """The kernel as one pipeline leaves it."""
 
     pipeline: str
-    artifacts: Artifacts
+    after_pass: str
     figures: KernelFigures
     remarks: tuple[Remark, ...]
 
@@ -70,10 +90,11 @@ def compile_variant(pipeline: str, arch: int) -> Variant:
     """Compile the kernel, whose author did not ask for flattening, through a pipeline."""
     workload = get_workload(KERNEL)
     config = workload.with_fields(workload.default_config, {"flatten": False})
-    with enabled(pipeline, remarks="none") as session:
+    seen = AfterPass()
+    with enabled(pipeline, remarks="none", observers=[seen]) as session:
         compiled = workload.compile(config, GPUTarget("cuda", arch, 32))
-    artifacts = artifacts_of(compiled)
-    return Variant(pipeline, artifacts, kernel_figures(artifacts), tuple(session.remarks))
+    figures = kernel_figures(artifacts_of(compiled))
+    return Variant(pipeline, seen.text, figures, tuple(session.remarks))
 
 
 def show_difference(before: str, after: str) -> None:
@@ -111,23 +132,23 @@ def shared_bytes(figures: KernelFigures) -> int:
 
 
 def check_what_changed(off: Variant, on: Variant) -> None:
-    """The pass may set `tt.flatten` and clamp a loop's bound (`arith.maxsi`), and nothing else.
+    """The pass may set `tt.flatten` and clamp loops' bounds (`arith.maxsi`), and nothing else.
 
     Raises TilepassError otherwise.
     """
-    before, after = (operations(variant.artifacts.texts["ttir"]) for variant in (off, on))
+    before, after = (operations(variant.after_pass) for variant in (off, on))
     added, removed = after - before, before - after
     if removed or any("arith.maxsi" not in operation for operation in added):
         raise TilepassError(f"the pass removed {list(removed)} and added {list(added)}")
     if off.figures.assembly_hash == on.figures.assembly_hash:
         raise TilepassError("the pass made no difference to the machine code")
-    clamped = ", and a bound clamped by arith.maxsi, which keeps its loop's trips" if added else ""
-    print(f"ok: the TTIRs differ in tt.flatten{clamped}; all else is there in both")
+    clamped = ", and bounds clamped by arith.maxsi, which keeps the loops' trips" if added else ""
+    print(f"ok: what the pass leaves differs in tt.flatten{clamped}; all else is there in both")
 
 
-def operations(ttir: str) -> Counter[str]:
+def operations(text: str) -> Counter[str]:
     """The operations of a module, values without their numbers and `tt.flatten` left out."""
-    alone = re.sub(r" \{tt\.flatten\}|, tt\.flatten\b|\btt\.flatten, ", "", ttir)
+    alone = re.sub(r" \{tt\.flatten\}|, tt\.flatten\b|\btt\.flatten, ", "", text)
     return Counter(map(essence, without_locations(alone).splitlines()))
 
 
@@ -180,8 +201,8 @@ def run(shape: str) -> int:
     title("what the pass says (remarks)")
     for remark in (*off.remarks, *on.remarks):
         print(remark.format().replace(f"{SOURCE}/", ""))
-    title("what it changed in the IR (ttir, off against on)")
-    show_difference(off.artifacts.texts["ttir"], on.artifacts.texts["ttir"])
+    title("what it changed in the IR (before fusion in ttgir, off against on)")
+    show_difference(off.after_pass, on.after_pass)
     title("what became of it (static figures)")
     show_figures([off, on])
     title("do both compute the same?")

@@ -39,6 +39,7 @@ def matmul(
     steps = tl.cdiv(K, 64)
     if ASSUME:
         tl.assume(steps > 0)
+        tl.assume(tiles >= 0)
     for tile in tl.range(
         tl.program_id(0),
         tiles,

@@ -279,9 +279,9 @@ def test_a_pass_of_an_earlier_stage_says_that_it_did_not_run(
 ) -> None:
     _, report = finished_dump()
     file = next(report.folder.glob("*-ttgir.ttgir"))
-    arguments = ["-p", "flatten-loops", "--no-html", "-o", tmp_path / "dump"]
+    arguments = ["-p", "acc-multi-buffer", "--no-html", "-o", tmp_path / "dump"]
     assert dump_ir(file, *arguments) == 0
-    message = "[flatten-loops] missed: did not run: the compilation starts after stage 'ttir'"
+    message = "[acc-multi-buffer] missed: did not run: the compilation starts after stage 'ttir'"
     assert message in capfd.readouterr().err
 
 

@@ -37,6 +37,9 @@ tt.func @nest(%in: !tt.ptr<i32> loc("in"), %out: !tt.ptr<i32> loc("out"), %tiles
   %last = arith.constant 63 : i32
   %c3 = arith.constant 3 : i32
   %step = arith.constant {step} : i32
+  %c0 = arith.constant 0 : i32
+  %from_zero = arith.cmpi sge, %lower, %c0 : i32
+  llvm.intr.assume %from_zero : i1
   %pid = tt.get_program_id x : i32
   {assume}
   {outer_results}scf.for %tile = %pid to %tiles step %c3 {outer_carries} : i32 {{

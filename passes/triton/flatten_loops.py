@@ -11,6 +11,7 @@ from tilepass.analysis.loop_attributes import lost_by_fusing, lost_by_nesting
 from tilepass.analysis.loop_fusion import (
     clamp_upper_bound,
     fusion_obstacle,
+    tile_count_obstacle,
     trip_count_obstacle,
 )
 from tilepass.analysis.nest_facts import (
@@ -46,8 +47,10 @@ class FlattenLoops(Pass):
           scf.for %k = %c0 to %n step %c1 { ... tt.dot ... }
           tt.descriptor_store ...
         }
-    After (`mode=on`, Triton 3.6 to 3.8 with no proof that %n >= 0):
-        scf.for %tile = %pid to %tiles step %programs {
+    After (`mode=on`; the inner maximum for Triton 3.6 to 3.8 with no proof that %n >= 0, the outer
+    one with no proof that %tiles >= 0):
+        %end = arith.maxsi %tiles, %pid
+        scf.for %tile = %pid to %end step %programs {
           %trips = arith.maxsi %n, %c0
           scf.for %k = %c0 to %trips step %c1 { ... tt.dot ... }
           tt.descriptor_store ...
@@ -56,11 +59,13 @@ class FlattenLoops(Pass):
 
     Sound when fusing keeps the order of everything that can be observed and every carried value's
     meaning (analysis.loop_fusion lists the conditions), and the fused loop takes the right number
-    of steps. The maximum, which changes no `scf.for`, makes the latter so on Tritons that would run
-    an inner loop with an upper bound below the lower one once; `clamp=false` refuses instead.
-    Assumed, as Triton's pipeliner does: different pointer or descriptor arguments of the kernel do
-    not overlap, since the next tile's loads come before this tile's stores. Removing `tt.flatten`
-    is always sound.
+    of steps. The maxima, which change no `scf.for`, make the latter so: Tritons before 3.9 run an
+    inner loop with an upper bound below the lower one once, and the product of a number of tiles
+    far below zero and of the inner trips may wrap around to one above; `clamp=false` refuses
+    instead. Assumed: different pointer or descriptor arguments of the kernel do not overlap, as
+    Triton's pipeliner does, since the next tile's loads come before this tile's stores; and no
+    program runs 2^31 dots, where constants do not say that it does. Removing `tt.flatten` is always
+    sound.
 
     The anchor is the place where fusion reads the loop, and the pass cannot be moved: whatever ran
     between the proof and fusion could fold away what the proof stands on. A `tilepass-opt` pipeline
@@ -77,10 +82,11 @@ class FlattenLoops(Pass):
     one whose other form a trial compilation shows to spill more or to run its dots one after the
     other; `on` and `off` say what is lost, and `on` is an error where shared memory is exceeded.
     Refused with a remark, or with that error: no or several inner loops; loops that are no
-    persistent tile loops; inner bounds that depend on the tile or on memory; side effects between
-    the loops; operations that order memory accesses; loads of what the tile stores; carried values
-    whose next value is known before the last read; on 3.6 to 3.8 a result carried twice and a tile
-    that ends with a condition; targets whose pipeline fuses no loops.
+    persistent tile loops; inner bounds that depend on the tile or on memory; bounds whose distance
+    may not fit their type, and steps that may be zero; side effects between the loops; operations
+    that order memory accesses; loads of what the tile may store, pointers out of memory included;
+    carried values whose next value is known before the last read; on 3.6 to 3.8 a result carried
+    twice and a tile that ends with a condition; targets whose pipeline fuses no loops.
     """
 
     name = "flatten-loops"
@@ -128,7 +134,7 @@ class FlattenLoops(Pass):
             or _dot_obstacle(nest)
             or _target_obstacle(context)
             or fusion
-            or (None if self.options.clamp else trip_count_obstacle(nest, context.compiler))
+            or (None if self.options.clamp else _wrong_count(nest, context))
             or (_author_obstacle(nest, context) if self.options.mode == "auto" else None)
             or nest
         )
@@ -168,14 +174,15 @@ class FlattenLoops(Pass):
             default=Choice(current, "as the source has it"),
             forms=Forms(current, lambda value: _form(module, loop, value, context), objection),
         )
-        if decision.source == "source":
-            context.remarks.missed(loop.operation, f"unchanged: {decision}")
-            return
         clamped = _apply(nest, decision.value, context)
+        what = " and the ".join(clamped)
+        note = f"; the {what} upper bound is clamped to its lower one" if clamped else ""
+        if decision.source == "source":
+            context.remarks.missed(loop.operation, f"unchanged: {decision}{note}")
+            return
         if decision.value == current and not clamped:
             context.remarks.analysis(loop.operation, f"unchanged: {decision}")
             return
-        note = "; the inner loop's upper bound is clamped to its lower one" if clamped else ""
         note += _loss(lost) if decision.value != current else ""
         context.remarks.passed(loop.operation, f"{decision}{note}")
 
@@ -216,18 +223,32 @@ def _form(module: Module, loop: Loop, value: str, context: PassContext) -> Modul
     return copy
 
 
-def _apply(nest: LoopNest, value: str, context: PassContext) -> bool:
-    """Give a nest the form; returns whether the inner loop's bound had to be clamped."""
+def _apply(nest: LoopNest, value: str, context: PassContext) -> list[str]:
+    """Give a nest the form; returns whose bounds had to be clamped."""
     operation = nest.outer.operation
     if value == "off":
         if _flattened(nest.outer):
             del operation.attributes[_FLATTEN]
-        return False
-    clamped = trip_count_obstacle(nest, context.compiler) is not None
-    if clamped:
-        clamp_upper_bound(nest.inner[0])
+        return []
+    clamped = _clamp(nest, context)
     operation.attributes[_FLATTEN] = ir.UnitAttr.get(operation.context)
     return clamped
+
+
+def _wrong_count(nest: LoopNest, context: PassContext) -> Obstacle | None:
+    return trip_count_obstacle(nest, context.compiler) or tile_count_obstacle(nest)
+
+
+def _clamp(nest: LoopNest, context: PassContext) -> list[str]:
+    """See to it that the fused loop takes the right number of steps; whose bounds it needed."""
+    wrong = {
+        "inner loop's": (nest.inner[0], trip_count_obstacle(nest, context.compiler)),
+        "tile loop's": (nest.outer, tile_count_obstacle(nest)),
+    }
+    clamped = {name: loop for name, (loop, obstacle) in wrong.items() if obstacle}
+    for loop in clamped.values():
+        clamp_upper_bound(loop)
+    return list(clamped)
 
 
 def _decide_off(loop: Loop, context: PassContext) -> None:

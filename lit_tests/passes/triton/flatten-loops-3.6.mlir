@@ -4,7 +4,7 @@
 // RUN: not tilepass-opt %s --split-input-file --target cuda:90 -p 'flatten-loops{mode=on,clamp=false}' 2>&1 | %filecheck %s --check-prefix=ERROR
 
 // Triton 3.6 runs an inner loop whose upper bound is below the lower one once when it is fused.
-// CHECK:       remark: [flatten-loops] passed: flatten = on {{.*}}; the inner loop's upper bound is clamped to its lower one
+// CHECK:       remark: [flatten-loops] passed: flatten = on {{.*}}; the inner loop's and the tile loop's upper bound is clamped to its lower one
 // CHECK-LABEL: tt.func @empty_or_not
 // CHECK:         scf.for
 // CHECK:           %[[TRIPS:.*]] = arith.maxsi %{{.*}}, %[[ZERO:.*]] : i32
@@ -75,6 +75,8 @@ tt.func @assumed_above(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.p
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %pid = tt.get_program_id x : i32
+  %enough = arith.cmpi sge, %tiles, %pid : i32
+  llvm.intr.assume %enough : i1
   %known = arith.cmpi sge, %steps, %c1 : i32
   llvm.intr.assume %known : i1
   scf.for %tile = %pid to %tiles step %c1 : i32 {

@@ -3,6 +3,8 @@
 
 // From Triton 3.9 on, an inner loop whose upper bound is below the lower one stays empty.
 // CHECK-LABEL: tt.func @empty_or_not
+// CHECK:         arith.maxsi
+// CHECK:         scf.for
 // CHECK-NOT:     arith.maxsi
 // CHECK:         } {tt.flatten}
 tt.func @empty_or_not(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {
@@ -25,6 +27,8 @@ tt.func @empty_or_not(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.pt
 // -----
 
 // CHECK-LABEL: tt.func @assumed_elsewhere
+// CHECK:         arith.maxsi
+// CHECK:         scf.for
 // CHECK-NOT:     arith.maxsi
 // CHECK:         } {tt.flatten}
 tt.func @assumed_elsewhere(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {

@@ -11,10 +11,17 @@ tests/test_passes_fusion.py). Numbers are issues of triton-lang/triton.
 
 from __future__ import annotations
 
+from tilepass.analysis.bounds import all_of, bounds_of
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
 from tilepass.analysis.nest_facts import Obstacle
 from tilepass.analysis.structure import ancestor_in, nested, users
-from tilepass.analysis.trip_count import assumptions, counts_unsigned, proven_order
+from tilepass.analysis.trip_count import (
+    assumptions,
+    count_bounds,
+    counts_unsigned,
+    never_below,
+    proven_order,
+)
 from tilepass.core.pass_base import CompilerVersion
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir, same_value
@@ -30,6 +37,8 @@ from tilepass.ir.loops import (
 # epilogue; 3.7 and 3.8 were not found to have any of them.
 _REPAIRED = (3, 9)
 
+_MOST_STEPS = (1 << 31) - 1
+
 _DIVISIONS = tuple(
     f"arith.{name}"
     for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
@@ -40,10 +49,23 @@ def fusion_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | Non
     """Why flattening a nest is unsound or does not compile, None if it is fine."""
     return (
         _bound_obstacle(nest)
+        or _count_obstacle(nest)
         or effect_obstacle(nest)
         or memory_obstacle(nest)
         or _carried_obstacle(nest, compiler)
         or _form_obstacle(nest, compiler)
+    )
+
+
+def tile_count_obstacle(nest: LoopNest) -> Obstacle | None:
+    """Why the fused loop may run where there is no tile: the product of a number of tiles far below
+    zero and of the inner trips wraps around. `clamp_upper_bound` removes the obstacle."""
+    if never_below(nest.outer):
+        return None
+    return Obstacle(
+        "the number of tiles is not provably zero or more, and its product with the inner trips "
+        "may wrap around",
+        "assume that the upper bound of the tile loop is not below the lower one",
     )
 
 
@@ -91,6 +113,47 @@ def _bound_obstacle(nest: LoopNest) -> Obstacle | None:
             fatal=False,
         )
     return None
+
+
+def _count_obstacle(nest: LoopNest) -> Obstacle | None:
+    """Fusing subtracts the bounds of each loop, divides by its step, and multiplies the two trip
+    counts, all in signed numbers of the wider loop's type.
+
+    A product of 2^31 is a program of as many dots, which takes from minutes to hours. So where the
+    numbers are not known, and the type is i32 or wider, it is taken not to happen.
+    """
+    for loop, name in ((nest.outer, "tile"), (nest.inner[0], "inner")):
+        lower, upper = (
+            bounds_of(each, loop.operation) for each in (loop.lower_bound, loop.upper_bound)
+        )
+        if counts_unsigned(loop) and min(lower.least, upper.least) < 0:
+            return Obstacle(
+                f"the {name} loop compares unsigned numbers, and fusing counts its trips signed",
+                "assume that its bounds are zero or more",
+            )
+        if upper.greatest - lower.least > all_of(loop.upper_bound).greatest:
+            return Obstacle(
+                f"the distance between the {name} loop's bounds may not fit their type",
+                "write `tl.assume(lower >= 0)` before the tile loop",
+            )
+    if bounds_of(nest.inner[0].step, nest.outer.operation).least < 1:
+        return Obstacle(
+            "the inner loop's step may be zero; fusing would divide by it even where no tile runs",
+            "write `tl.assume(step > 0)` before the tile loop",
+        )
+    return _product_obstacle(nest)
+
+
+def _product_obstacle(nest: LoopNest) -> Obstacle | None:
+    tiles, trips = count_bounds(nest.outer), count_bounds(nest.inner[0])
+    most = max(all_of(loop.upper_bound).greatest for loop in (nest.outer, nest.inner[0]))
+    if most < _MOST_STEPS:
+        steps = tiles.greatest * max(1, trips.greatest)
+    else:
+        steps = max(2, tiles.least) * max(1, trips.least)
+    if steps <= most:
+        return None
+    return Obstacle("the number of tiles times that of inner trips may not fit their type", "")
 
 
 def _not_movable(source: Operation) -> Obstacle | None:
@@ -220,11 +283,12 @@ def clamp_upper_bound(loop: Loop) -> None:
     A later assumption about the old bound no longer speaks of the loop's.
     """
     lower, upper = loop.lower_bound, loop.upper_bound
+    source = defining_operation(upper) or loop.operation
     maximum = Operation.create(
         "arith.maxui" if counts_unsigned(loop) else "arith.maxsi",
         results=[upper.type],
         operands=[upper, lower],
-        loc=loop.operation.location,
+        loc=source.location,
         ip=ir.InsertionPoint(loop.operation),
     )
     loop.operation.operands[1] = maximum.results[0]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from tilepass.analysis.nest_facts import Obstacle
 from tilepass.analysis.structure import nested, users
 from tilepass.ir.effects import Effect, effects_of
-from tilepass.ir.engine import Operation, ir
-from tilepass.ir.loops import Loop, LoopNest, defining_operation
+from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.loops import FOR, Loop, LoopNest, defining_operation
 
 _REDUCTIONS = ("tt.atomic_rmw",)
 # With an operand: a value in shared or tensor memory that is written once, or what reads it. What
@@ -75,16 +75,16 @@ def memory_obstacle(nest: LoopNest) -> Obstacle | None:
     Different arguments of the kernel are taken not to overlap, as the pipeliner does.
     """
     main = (*nest.before, nest.inner[0].operation)
-    written = {
-        root_of(each.operands[0])
+    written = [
+        roots_of(each.operands[0])
         for each, effect in _accesses((*main, *nest.after))
         if effect & Effect.WRITE
-    }
+    ]
     for each, effect in _accesses(main):
-        if not written or effect != Effect.READ:
+        if effect != Effect.READ:
             continue
-        root = root_of(each.operands[0])
-        if root is None or None in written or root in written:
+        read = roots_of(each.operands[0])
+        if any(read is None or stored is None or read & stored for stored in written):
             return Obstacle(
                 f"{each.name} may read what the tile loop stores, and the next tile's loads would "
                 "overtake this tile's stores",
@@ -112,20 +112,63 @@ def _accesses(among: tuple[Operation, ...]) -> list[tuple[Operation, Effect]]:
     return found
 
 
-def root_of(pointer: ir.Value) -> tuple[str, int] | None:
-    """What a pointer or descriptor was derived from; None if that cannot be told."""
-    value = pointer
-    while (source := defining_operation(value)) is not None:
-        if source.name == "tt.load":
-            table = root_of(source.operands[0])
-            return None if table is None else (f"loaded from {table[0]}", table[1])
-        if source.name not in _DERIVED_POINTERS:
+def root_of(pointer: ir.Value) -> int | None:
+    """The one argument of the kernel that a pointer or descriptor is derived from; None if there
+    are several that it may be, or it may be any pointer at all."""
+    roots = roots_of(pointer)
+    return next(iter(roots)) if roots and len(roots) == 1 else None
+
+
+def roots_of(pointer: ir.Value) -> frozenset[int] | None:
+    """The arguments of the kernel that a pointer or descriptor may be derived from; None if it may
+    be any pointer at all: one that is loaded from memory may point into what an argument does."""
+    found: set[int] = set()
+    seen: list[ir.Value] = []
+    waiting = [pointer]
+    while waiting:
+        value = waiting.pop()
+        if any(same_value(value, each) for each in seen):
+            continue
+        seen.append(value)
+        if (number := _argument_of_function(value)) is not None:
+            found.add(number)
+            continue
+        sources = _came_from(value)
+        if sources is None:
             return None
-        value = source.operands[0]
-    argument = ir.BlockArgument(value)
-    holder = argument.owner.owner.operation
-    if holder.name == "tt.func":
-        return ("argument", argument.arg_number)
-    if holder.name != "scf.for" or argument.arg_number == 0:
+        waiting += sources
+    return frozenset(found)
+
+
+def _argument_of_function(value: ir.Value) -> int | None:
+    if defining_operation(value) is not None:
         return None
-    return root_of(Loop(holder).carried[argument.arg_number - 1].initial)
+    argument = ir.BlockArgument(value)
+    return argument.arg_number if argument.owner.owner.operation.name == "tt.func" else None
+
+
+def _came_from(value: ir.Value) -> list[ir.Value] | None:
+    """The values one of which a pointer or descriptor is, or is derived from."""
+    source = defining_operation(value)
+    if source is None:
+        argument = ir.BlockArgument(value)
+        holder = argument.owner.owner.operation
+        if holder.name != FOR or argument.arg_number == 0:
+            return None
+        return _carried(holder, argument.arg_number - 1)
+    if source.name in _DERIVED_POINTERS:
+        return [source.operands[0]]
+    if source.name == "arith.select":
+        return [source.operands[1], source.operands[2]]
+    number = ir.OpResult(value).result_number
+    if source.name == FOR:
+        return _carried(source, number)
+    if source.name == "scf.if":
+        blocks = [region.blocks[0] for region in source.regions]
+        return [block.operations[len(block.operations) - 1].operands[number] for block in blocks]
+    return None
+
+
+def _carried(loop: Operation, index: int) -> list[ir.Value]:
+    carried = Loop(loop).carried[index]
+    return [carried.initial, carried.yielded]

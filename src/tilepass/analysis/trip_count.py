@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tilepass.analysis.bounds import Bounds, bounds_of
 from tilepass.analysis.structure import dominates, users
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import Loop, constant_int, defining_operation
@@ -35,6 +36,38 @@ def proven_order(loop: Loop) -> Order:
     if "not-below" in assumed:
         return "not-below"
     return _order_by_max(loop)
+
+
+def count_bounds(loop: Loop) -> Bounds:
+    """Between which numbers a loop's trip count is, whatever the width that it is computed in."""
+    lower, upper, step = (
+        bounds_of(each, loop.operation) for each in (loop.lower_bound, loop.upper_bound, loop.step)
+    )
+    least = -((lower.greatest - upper.least) // max(1, step.greatest))
+    greatest = -((lower.least - upper.greatest) // max(1, step.least))
+    return Bounds(max(0, least), max(0, greatest))
+
+
+def never_below(loop: Loop) -> bool:
+    """Whether the upper bound is sure not to be below the lower one, or to be so close that
+    dividing their distance by the step gives zero."""
+    if proven_order(loop) != "unknown":
+        return True
+    lower, upper = (
+        bounds_of(each, loop.operation) for each in (loop.lower_bound, loop.upper_bound)
+    )
+    return upper.least >= (0 if _shares_the_grid(loop) else lower.greatest)
+
+
+def _shares_the_grid(loop: Loop) -> bool:
+    """Whether a loop goes from a program's id in steps of the number of programs."""
+    one, all_of_them = defining_operation(loop.lower_bound), defining_operation(loop.step)
+    return (
+        one is not None
+        and all_of_them is not None
+        and (one.name, all_of_them.name) == ("tt.get_program_id", "tt.get_num_programs")
+        and one.attributes["axis"] == all_of_them.attributes["axis"]
+    )
 
 
 def assumptions(loop: Loop) -> list[tuple[Order, Operation]]:

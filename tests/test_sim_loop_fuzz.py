@@ -7,18 +7,27 @@ from collections import Counter
 import pytest
 
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.fuzz.loop_fuzz import Checker, Failure, cases, fuzz, lit_test, minimize
+from tilepass.fuzz.loop_fuzz import (
+    FAR_BELOW,
+    LATE,
+    Checker,
+    Failure,
+    cases,
+    fuzz,
+    lit_test,
+    minimize,
+)
 from tilepass.fuzz.loop_generator import random_nest
 from tilepass.fuzz.loop_shrinker import smaller
 
-WITHOUT_GUARD = 120
+WITHOUT_GUARD = 100
 
 
 def test_flattened_nests_store_what_they_stored() -> None:
-    report = fuzz(range(1000), guard=True)
+    report = fuzz(range(300), guard=True)
     assert report.failures == []
-    assert report.count == 1000
-    assert report.flattened >= 500
+    assert report.count == 300
+    assert report.flattened >= 150
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +38,9 @@ def failures() -> list[Failure]:
 def test_without_the_guard_known_issues_are_found(failures: list[Failure]) -> None:
     found = Counter(failure.verdict.issue for failure in failures)
     assert found["#11601"] >= 1
+    assert found[FAR_BELOW] >= 5
+    # Triton's passes in ttgir fold away what the proof at the end of ttir stands on.
+    assert found[LATE] >= 1
     repaired = triton_version().version >= (3, 9)
     assert (found["#11656"] == 0) if repaired else (found["#11656"] >= 10)
 
@@ -38,7 +50,8 @@ def test_a_failure_is_reduced_to_a_lit_test(failures: list[Failure]) -> None:
     reduced = minimize(failure, guard=False)
     assert reduced.verdict.issue == "#11601"
     text = lit_test(reduced, guard=False)
-    assert "// RUN: tilepass-opt %s -p 'tritongpu-fuse-nested-loops' -o %t" in text
+    passes = "triton-loop-aware-cse,tritongpu-fuse-nested-loops"
+    assert f"{passes}' -o %t" in text
     assert "tilepass check %s --against %t" in text
     assert text.count("scf.for") == 2
     assert len(text.splitlines()) < len(lit_test(failure, guard=False).splitlines())
@@ -63,7 +76,7 @@ def test_every_smaller_nest_is_smaller() -> None:
 
 def test_guard_refuses_a_carried_value_that_is_the_same_in_all_tiles() -> None:
     """Found by the fuzzer: Triton's pass hoists the next value out of the epilogue."""
-    seed = 1603
+    seed = 1173
     nest = random_nest(seed)
     assert Checker(guard=False).check(nest, seed).kind == "differs"
     assert Checker(guard=True).check(nest, seed).kind == "refused"

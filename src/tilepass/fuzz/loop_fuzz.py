@@ -1,7 +1,8 @@
 """Fuzzing flatten-loops and Triton's tritongpu-fuse-nested-loops with random nests.
 
-The simulator runs each nest as it is written and as the passes leave it: every store, in order, and
-every fault must be the same. `guard=False` leaves flatten-loops out, so that Triton's pass flattens
+A nest goes through all that Triton runs before fusion, then through flatten-loops and fusion. The
+simulator runs it as it is written and as the passes leave it: every store, in order, and every
+fault must be the same. `guard=False` leaves flatten-loops out, so that Triton's pass flattens
 whatever it can: what then goes wrong is what flatten-loops refuses or repairs.
 """
 
@@ -16,17 +17,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tilepass.analysis.loop_fusion import clamp_upper_bound
+from tilepass.analysis.loop_fusion import clamp_upper_bound, fusion_obstacle
+from tilepass.analysis.nest_facts import Obstacle, match_nest
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.fuzz.loop_generator import random_nest
-from tilepass.fuzz.loop_nests import ELEMENTS, Nest
+from tilepass.fuzz.loop_nests import LENGTH, Nest
 from tilepass.fuzz.loop_shrinker import smaller
+from tilepass.fuzz.lowering import FUSION, Lowering
 from tilepass.ir import engine
-from tilepass.ir.loops import loops_in
+from tilepass.ir.loops import loops_in, outermost_loops
 from tilepass.sim.compiler import Program
 from tilepass.sim.effects import Effects
 from tilepass.sim.elements import Element
@@ -38,12 +41,17 @@ Trace = list[tuple[int, int]]
 """Stores in order: (address, value)."""
 
 _HOISTED = "reads element 0 of sizes"
+LATE = "proof folded away"
+"""The conditions for fusing hold at the end of ttir, and no longer where fusion reads the loop."""
+FAR_BELOW = "tiles far below zero"
+"""The product of the trip counts wraps around."""
 
 _PROGRAMS = 2
 _STEP_LIMIT = 20_000
 _CASES_PER_NEST = 8
-_TILES = (0, 1, 2, 5)
-_BOUNDS = ((0, 3), (2, 2), (3, 1), (0, -4), (1, 2))
+_LEAST = -(1 << 31)
+_TILES = (0, 1, 2, 5, 5, -1, _LEAST)
+_BOUNDS = ((0, 3), (2, 2), (3, 1), (0, -4), (1, 2), (2, -(1 << 30)))
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Verdict:
     what: str = ""
     case: Case | None = None
     issue: str | None = None
-    """The issue of triton-lang/triton that this was found to be."""
+    """The issue of triton-lang/triton that this was found to be, or what else it is known to be."""
 
     @property
     def wrong(self) -> bool:
@@ -126,24 +134,50 @@ class Checker:
         self._context: Any = bridge.new_context()
         self._version = triton_version()
         self._libtriton: Any = import_module("triton._C.libtriton")
+        self._lowering = Lowering(self._context)
 
     def check(self, nest: Nest, seed: int) -> Verdict:
         """Run a nest through the passes, and both forms on the cases of a seed."""
         native = bridge.load(nest.text(), "nest.mlir", self._context)
-        before = bridge.to_engine(native)
-        module = bridge.to_engine(native)
+        before = Program(bridge.to_engine(native))
+        early, module = self._lowering.stages(native)
         if self._guard:
             self._flatten(module)
-        verdict = self._judge(Program(before), module, seed)
+        verdict = self._judge(before, module, seed)
+        if verdict.kind not in ("faults", "differs"):
+            return verdict
+        return replace(verdict, issue=self._issue(verdict, before, early, module, seed))
+
+    def _issue(
+        self,
+        verdict: Verdict,
+        before: Program,
+        early: engine.Module,
+        module: engine.Module,
+        seed: int,
+    ) -> str | None:
         if verdict.kind == "faults" and _HOISTED in verdict.what:
-            return replace(verdict, issue="#11601")
-        if verdict.kind == "differs":
-            # With no bound below the other, is it right?
-            for loop in loops_in(module):
+            return "#11601"
+        if self._accepted(early) and not self._accepted(module):
+            return LATE
+        # With no bound below the other, is it right?
+        outer = outermost_loops(module)
+        for loops, issue in (
+            ([loop for loop in loops_in(module) if loop not in outer], "#11656"),
+            (outer, FAR_BELOW),
+        ):
+            for loop in loops:
                 clamp_upper_bound(loop)
-            if not self._judge(Program(before), module, seed).wrong:
-                return replace(verdict, issue="#11656")
-        return verdict
+            if not self._judge(before, module, seed).wrong:
+                return issue
+        return None
+
+    def _accepted(self, module: engine.Module) -> bool:
+        """Whether the conditions for fusing hold."""
+        nests = [match_nest(loop) for loop in outermost_loops(module)]
+        return not any(
+            isinstance(nest, Obstacle) or fusion_obstacle(nest, self._version) for nest in nests
+        )
 
     def _judge(self, before: Program, module: engine.Module, seed: int) -> Verdict:
         """Fuse what flatten-loops left, or the nest as it is, and compare."""
@@ -206,12 +240,13 @@ def _trace(program: Program, case: Case) -> tuple[Trace, str | None]:
     effects = _Recording()
     reached = case.tiles > 0
     arguments = (
-        (np.arange(ELEMENTS) * 7919 % 1009).astype(np.int32),
-        np.zeros(ELEMENTS, np.int32),
+        (np.arange(LENGTH) * 7919 % 1009).astype(np.int32),
+        np.zeros(LENGTH, np.int32),
         np.full(1 if reached else 0, case.size, np.int32),
         case.tiles,
         case.lower,
         case.upper,
+        _LEAST,
     )
     try:
         run(program, arguments, (_PROGRAMS,), effects=effects, step_limit=_STEP_LIMIT)
@@ -260,16 +295,17 @@ def _verdict(checker: Checker, nest: Nest, seed: int) -> Verdict | None:
 
 def lit_test(failure: Failure, guard: bool) -> str:
     """The nest as a file for lit, which fails as long as the passes get it wrong."""
-    passes = ["flatten-loops"] * guard + ["tritongpu-fuse-nested-loops"]
-    runs = [f"tilepass-opt %s -p '{','.join(passes)}' -o %t"]
+    passes = [*Lowering(bridge.new_context()).names(), *["flatten-loops"] * guard, FUSION]
+    runs = [f"tilepass-opt %s --target cuda:90 -p '{','.join(passes)}' -o %t"]
     if case := failure.verdict.case:
         named = {
-            "in": ELEMENTS,
-            "out": ELEMENTS,
+            "in": LENGTH,
+            "out": LENGTH,
             "sizes": int(case.tiles > 0),
             "tiles": case.tiles,
             "lower": case.lower,
             "upper": case.upper,
+            "least": _LEAST,
         }
         shapes = ",".join(f"{name}={value}" for name, value in named.items())
         runs.append(f"tilepass check %s --against %t --grid {_PROGRAMS} --shapes {shapes}")

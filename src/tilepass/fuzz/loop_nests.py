@@ -2,7 +2,8 @@
 
 A nest is a tile loop of a persistent program with inner loops; what varies: bounds and steps, what
 the loops carry, conditions, loads in the bounds, accesses before, in and after the inner loops.
-Values are i32. Indices are masked to the arrays, so that only the bounds can reach outside.
+Values are i32 and pointers, whose names begin with %q. Indices are masked, and pointers move no
+further than the arrays are long, so that only the bounds can reach outside.
 """
 
 from __future__ import annotations
@@ -11,15 +12,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ELEMENTS = 64
-"""Elements of the arrays `in` and `out`, a power of two."""
+"""Elements that an index reaches, a power of two."""
+
+LENGTH = 3 * ELEMENTS
+"""Elements of the arrays `in` and `out`: what a pointer reaches that moves by at most 3 in each of
+at most 4 inner trips of at most 5 tiles."""
 
 SIGNATURE = ", ".join(
     [f'%{name}: !tt.ptr<i32> loc("{name}")' for name in ("in", "out", "sizes")]
-    + [f'%{name}: i32 loc("{name}")' for name in ("tiles", "lower", "upper")]
+    + [f'%{name}: i32 loc("{name}")' for name in ("tiles", "lower", "upper", "least")]
 )
-"""`sizes` has an element where at least one tile runs, and none otherwise."""
+"""`lower` is assumed to be zero or more, `least` is the least number. `sizes` has an element where
+a tile runs, and none otherwise."""
 
-_CONSTANTS = {"%c0": 0, "%c1": 1, "%c2": 2, "%c3": 3, "%cn": -1, "%mask": ELEMENTS - 1}
+_CONSTANTS = {
+    **{"%c0": 0, "%c1": 1, "%c2": 2, "%c3": 3, "%cn": -1, "%mask": ELEMENTS - 1},
+    **{"%most": (1 << 31) - 1, "%huge": 1 << 30},
+}
 BINARY = ("addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi")
 COMPARE = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult")
 
@@ -68,6 +77,38 @@ class Access(Statement):
 
 
 @dataclass
+class Advance(Statement):
+    """A pointer moved by a number of elements."""
+
+    def lines(self) -> Iterator[str]:
+        (name,), (pointer, amount) = self.gives, self.reads
+        yield f"{name} = tt.addptr {pointer}, {amount} : !tt.ptr<i32>, i32"
+
+
+@dataclass
+class Disguise(Statement):
+    """The last of three values, plus a difference of two equal products of the others: what it is
+    shows once one product is left and the difference is folded, which takes Triton two stages."""
+
+    def lines(self) -> Iterator[str]:
+        (name,), (a, b, value) = self.gives, self.reads
+        for product in "ab":
+            yield f"{name}_{product} = arith.muli {a}, {b} : i32"
+        yield f"{name}_d = arith.subi {name}_a, {name}_b : i32"
+        yield f"{name} = arith.addi {value}, {name}_d : i32"
+
+
+@dataclass
+class Taken(Statement):
+    """What a dot's accumulator holds, as an integer."""
+
+    def lines(self) -> Iterator[str]:
+        (name,), (accumulator,) = self.gives, self.reads
+        yield f"{name}_f = tt.unsplat {accumulator} : tensor<1x1xf32>"
+        yield f"{name} = arith.fptosi {name}_f : f32 to i32"
+
+
+@dataclass
 class StoreSize(Statement):
     """A store of 0 to 3 to the array that bounds are loaded from."""
 
@@ -80,12 +121,16 @@ class StoreSize(Statement):
 
 @dataclass
 class Dot(Statement):
-    """A dot of one element, which makes the loop around it one that flattening is for."""
+    """A dot of one element, which makes the loop around it one that flattening is for: it adds some
+    bits of a value to the accumulator."""
 
     def lines(self) -> Iterator[str]:
-        (result,), (accumulator,) = self.gives, self.reads
+        (result,), (accumulator, value) = self.gives, self.reads
+        yield f"{result}_m = arith.andi {value}, %mask : i32"
+        yield f"{result}_f = arith.sitofp {result}_m : i32 to f32"
+        yield f"{result}_s = tt.splat {result}_f : f32 -> tensor<1x1xf32>"
         yield (
-            f"{result} = tt.dot %one, %one, {accumulator} : "
+            f"{result} = tt.dot {result}_s, %one, {accumulator} : "
             "tensor<1x1xf32> * tensor<1x1xf32> -> tensor<1x1xf32>"
         )
 
@@ -125,7 +170,7 @@ class If(Statement):
 @dataclass
 class Loop(Statement):
     """A loop; `reads` are its bounds and step. `carried`: (argument, initial, next); an argument
-    that begins with %acc is a tensor of one float."""
+    that begins with %acc is a tensor of one float, one with %q a pointer."""
 
     index: str = "%k"
     body: list[Statement] = field(default_factory=list[Statement])
@@ -147,10 +192,12 @@ class Loop(Statement):
         yield f"}} {self.attributes}".rstrip()
 
 
-AnyStatement = Compute | Access | StoreSize | Dot | If | Loop
+AnyStatement = Compute | Access | Advance | Disguise | Taken | StoreSize | Dot | If | Loop
 
 
 def _type(name: str) -> str:
+    if name.startswith("%q"):
+        return "!tt.ptr<i32>"
     return "tensor<1x1xf32>" if name.startswith("%acc") else "i32"
 
 
@@ -175,6 +222,10 @@ class Nest:
             "  %one = arith.constant dense<1.0> : tensor<1x1xf32>",
             "  %pid = tt.get_program_id x : i32",
             "  %programs = tt.get_num_programs x : i32",
+            "  %positive = arith.cmpi sge, %lower, %c0 : i32",
+            "  llvm.intr.assume %positive : i1",
+            "  %q_in = tt.addptr %in, %c3 : !tt.ptr<i32>, i32",
+            "  %q_out = tt.addptr %out, %c3 : !tt.ptr<i32>, i32",
             *_indented(self.statements),
             "  tt.return",
             "}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 
-from tilepass.fuzz.loop_nests import If, Loop, Nest, Statement
+from tilepass.fuzz.loop_nests import Access, If, Loop, Nest, Statement
 
 
 def smaller(nest: Nest) -> Iterator[Nest]:
@@ -35,7 +35,8 @@ def _remove(nest: Nest, position: int) -> bool:
     block, index = list(_blocks(nest.statements))[position]
     removed = block.pop(index)
     for name in removed.gives:
-        _replace(nest, name, "%one" if name.startswith("%acc") else "%c1")
+        by_kind = {"%a": "%one", "%q": "%q_in"}
+        _replace(nest, name, by_kind.get(name[:2], "%c1"))
     return True
 
 
@@ -69,6 +70,8 @@ def _replace(nest: Nest, old: str, new: str) -> None:
     for block, index in list(_blocks(nest.statements)):
         each = block[index]
         each.reads = [changed(name) for name in each.reads]
+        if isinstance(each, Access):
+            each.array = changed(each.array)
         if isinstance(each, If):
             each.yields = [(changed(one), changed(other)) for one, other in each.yields]
         if isinstance(each, Loop):

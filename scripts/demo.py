@@ -52,7 +52,12 @@ class AfterPass(StageObserver):
         pass
 
     def after_pass(
-        self, stage: str, index: int, pipeline: str, origin: Origin, module_text: Callable[[], str]
+        self,
+        stage: str,
+        index: int,
+        pass_text: str,
+        origin: Origin,
+        module_text: Callable[[], str],
     ) -> None:
         if origin == "tilepass":
             self.text = module_text()

@@ -2,7 +2,7 @@
 
 // Different arguments of a kernel are taken not to overlap; everything else may be what it can be.
 // What the stores go to and what the loads read are different arguments.
-tt.func @different_arguments(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @different_arguments(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -25,7 +25,7 @@ tt.func @different_arguments(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32
 // -----
 
 // Carried pointers are what they start as and what they become.
-tt.func @swapped_with_the_source(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @swapped_with_the_source(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -48,7 +48,7 @@ tt.func @swapped_with_the_source(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr
 
 // -----
 
-tt.func @swapped_results(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @swapped_results(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -73,7 +73,7 @@ tt.func @swapped_results(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %
 
 // -----
 
-tt.func @becomes_the_result(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @becomes_the_result(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -96,7 +96,7 @@ tt.func @becomes_the_result(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>
 
 // -----
 
-tt.func @moves_on(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @moves_on(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -120,7 +120,7 @@ tt.func @moves_on(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: 
 
 // -----
 
-tt.func @moves_on_in_the_inner_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @moves_on_in_the_inner_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -143,7 +143,7 @@ tt.func @moves_on_in_the_inner_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.
 
 // -----
 
-tt.func @chosen(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @chosen(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -166,7 +166,7 @@ tt.func @chosen(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !t
 
 // -----
 
-tt.func @chosen_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @chosen_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -189,7 +189,7 @@ tt.func @chosen_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %tab
 
 // -----
 
-tt.func @branches(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @branches(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -216,7 +216,7 @@ tt.func @branches(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: 
 
 // -----
 
-tt.func @branches_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @branches_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -243,7 +243,7 @@ tt.func @branches_apart(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %t
 
 // -----
 
-tt.func @result_of_a_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @result_of_a_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
@@ -269,14 +269,15 @@ tt.func @result_of_a_loop(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, 
 // -----
 
 // A pointer that is loaded points anywhere.
-tt.func @stored_out_of_a_table(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @stored_out_of_a_table(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
   %one = arith.constant dense<1.0> : tensor<1x1xf32>
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  %to = tt.load %table : !tt.ptr<!tt.ptr<f32>>
+  %entry = tt.load %table : !tt.ptr<i64>
+  %to = tt.int_to_ptr %entry : i64 -> !tt.ptr<f32>
   // expected-error@+1 {{mode=on, but this loop cannot be flattened: tt.load may read what the tile loop stores, and the next tile's loads would overtake this tile's stores}}
   scf.for %tile = %pid to %tiles step %programs : i32 {
     %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<1x1xf32>) : i32 {
@@ -292,14 +293,15 @@ tt.func @stored_out_of_a_table(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f
 
 // -----
 
-tt.func @loaded_out_of_a_table(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<!tt.ptr<f32>>, %tiles: i32, %steps: i32, %which: i1) {
+tt.func @loaded_out_of_a_table(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %table: !tt.ptr<i64>, %tiles: i32, %steps: i32, %which: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1xf32>
   %one = arith.constant dense<1.0> : tensor<1x1xf32>
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  %from = tt.load %table : !tt.ptr<!tt.ptr<f32>>
+  %entry = tt.load %table : !tt.ptr<i64>
+  %from = tt.int_to_ptr %entry : i64 -> !tt.ptr<f32>
   // expected-error@+1 {{mode=on, but this loop cannot be flattened: tt.load may read what the tile loop stores, and the next tile's loads would overtake this tile's stores}}
   scf.for %tile = %pid to %tiles step %programs : i32 {
     %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<1x1xf32>) : i32 {

@@ -14,7 +14,7 @@ from corpus.pass_context import make_context
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Anchor, Pass, PassContext
-from tilepass.frontends.triton import bridge
+from tilepass.frontends.triton import bridge, modules
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.layouts import TensorDescSpellingError
@@ -410,3 +410,27 @@ def test_a_child_forked_during_a_capture_can_parse() -> None:
     done.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("severity", ["error", "warning"])
+def test_an_error_that_the_parser_goes_on_after(
+    severity: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Triton returns a module and says that something is wrong with it: then it is wrong."""
+    stock = modules.triton_ir
+
+    class Parser:
+        @staticmethod
+        def parse_mlir_module(path: str, context: object) -> object:
+            os.write(2, f"{path}:3:4: {severity}: this is odd\n".encode())
+            return stock.parse_mlir_module(path, context)
+
+    context = bridge.new_context()
+    monkeypatch.setattr(modules, "triton_ir", Parser)
+    if severity == "error":
+        with pytest.raises(ParseError, match=r"^f\.mlir:3:4: error: this is odd$"):
+            bridge.load(FUNCTION, "f.mlir", context)
+        return
+    monkeypatch.setattr(Parser, "builder", stock.builder, raising=False)
+    bridge.load(FUNCTION, "f.mlir", context)
+    assert "warning: this is odd" in capfd.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,6 +86,33 @@ class Crashes(Pass):
     def run(self, module: engine.Module, context: PassContext) -> None:
         print("about to crash")
         os.abort()
+
+
+@register
+class Recurses(Pass):
+    """Walk inside of walks until the C stack is full."""
+
+    name = "test-recurses"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        def walk(_: engine.Operation) -> engine.ir.WalkResult:
+            module.operation.walk(walk)
+            return engine.ir.WalkResult.ADVANCE
+
+        sys.setrecursionlimit(1 << 24)
+        module.operation.walk(walk)
+
+
+@register
+class EndsTheProcess(Pass):
+    """End the process past all that cleans up."""
+
+    name = "test-ends-the-process"
+    anchor = Anchor.end_of("ttir")
+
+    def run(self, module: engine.Module, context: PassContext) -> None:
+        os._exit(7)
 
 
 @register

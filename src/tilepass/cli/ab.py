@@ -99,10 +99,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--require-gpu", action="store_true", help="fail where there is none")
     add("--compile-only", "--dry-run", action="store_true", help="as if there were no GPU")
     add("--arch", type=int, default=90, help="compiled for, where nothing runs (90: sm_90)")
-    add("--jobs", type=int, help="processes that compile (one per core)")
+    add("--jobs", type=positive, help="processes that compile (one per core)")
     add("--launch-timeout", type=float, default=60.0, metavar="SECONDS", help="hung after (60)")
     add_traceback_flag(parser)
     return parser
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
 
 def percent(text: str) -> float:

@@ -8,6 +8,8 @@ import re
 import signal
 from dataclasses import dataclass
 
+from tilepass.core.underway import NOTED
+
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 _PASS = re.compile(r"pass '(.*)' of (.*?)(?: \(module before it: (.*)\))?$")
 _READING = re.compile(r"reading (.*) with (.*)$")
@@ -33,7 +35,10 @@ def _frames(stack: str) -> list[_Frame]:
     threads = re.split(r"^(?=(?:Current t|T)hread .*:$)", stack, flags=re.MULTILINE)
     crashed = next((one for one in threads if one.startswith("Current")), stack)
     found = filter(None, map(_FRAME.match, crashed.splitlines()))
-    return [_Frame(match[1], int(match[2]), match[3]) for match in found]
+    frames = [_Frame(match[1], int(match[2]), match[3]) for match in found]
+    noted = [line.removeprefix(NOTED) for line in stack.splitlines() if line.startswith(NOTED)]
+    # Outside of what a deep recursion leaves of the stack.
+    return [*frames, *(_Frame("", 0, name) for name in reversed(noted))]
 
 
 def _message(by: signal.Signals, frames: list[_Frame], output: str) -> str:

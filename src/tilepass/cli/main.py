@@ -32,7 +32,7 @@ COMMANDS = {
     "dump-ir": _Command(
         "tilepass.cli.dump_ir", "the IR after every stage and pass of a kernel", True
     ),
-    "ab": _Command("tilepass.cli.ab", "time a kernel with a pass on and off, in pairs"),
+    "ab": _Command("tilepass.cli.ab", "time a kernel with a pass on and off, in pairs", True),
     "run": _Command("tilepass.cli.run", "run a program with passes enabled"),
     "check": _Command("tilepass.cli.check", "execute a kernel's IR on the CPU, compare two", True),
     "explain": _Command("tilepass.cli.explain", "why passes decided as they did", True),

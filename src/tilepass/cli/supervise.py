@@ -28,6 +28,8 @@ _CRASHES = (
     signal.SIGSYS,
 )
 _BY_KERNEL = 0x80
+# Seconds in which a process that is interrupted ends.
+_GRACE = 0.3
 
 
 def supervised(command: Callable[[], int]) -> int:
@@ -47,11 +49,15 @@ def supervised(command: Callable[[], int]) -> int:
         return command()
     os.close(alive)
     status = os.waitstatus_to_exitcode(_wait(child, waiting_for))
-    if status >= 0:
+    stack = _text(stacks)
+    if status >= 0 and not stack.startswith(underway.NOTED):
         # The child has cleaned up.
         os._exit(status)
+    if status >= 0:
+        print(f"error: {_name(stack)} ended the process with status {status}", file=sys.stderr)
+        return FAILURE
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _killed(signal.Signals(-status), _text(stacks), _text(output))
+    return _killed(signal.Signals(-status), stack, _text(output))
 
 
 def _end_with_parent(alive: int) -> None:
@@ -66,11 +72,14 @@ def _wait(child: int, signals: set[signal.Signals]) -> int:
     """The status with which the child ends; an interrupt for this process alone is passed on."""
     while True:
         received = signal.sigwaitinfo(signals)
+        # The terminal's reaches the child by itself, and so does what is sent to all of a group,
+        # who must not be interrupted twice.
         if received.si_signo == signal.SIGINT:
-            # The terminal's reaches the child by itself.
-            if received.si_code != _BY_KERNEL:
+            if received.si_code == _BY_KERNEL:
+                continue
+            if signal.sigtimedwait({signal.SIGCHLD}, _GRACE) is None:
                 os.kill(child, signal.SIGINT)
-            continue
+                continue
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return status
@@ -89,6 +98,12 @@ def _killed(by: signal.Signals, stack: str, output: str) -> int:
 
     print(crash_message(by, stack, output), file=sys.stderr)
     return FAILURE
+
+
+def _name(stack: str) -> str:
+    """What was under way, without its reproducer, which is not worth the name."""
+    line = stack.splitlines()[0].removeprefix(underway.NOTED)
+    return line.partition(" (module before it: ")[0]
 
 
 def _text(descriptor: int) -> str:

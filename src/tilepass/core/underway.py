@@ -9,11 +9,14 @@ that stack goes to stderr; commands read it from a file (see cli.supervise).
 from __future__ import annotations
 
 import faulthandler
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
+NOTED = "under way: "
 # faulthandler cuts names after 500 characters.
 _LONGEST = 480
 
@@ -42,10 +45,26 @@ def under_name(name: str, function: Callable[[], _Result]) -> _Result:
     if install:
         faulthandler.enable(_stacks_to)
     try:
-        return _named(name)(function)
+        with _noted(name):
+            return _named(name)(function)
     finally:
         if install:
             faulthandler.disable()
+
+
+@contextmanager
+def _noted(name: str) -> Generator[None]:
+    """The name before the stack, of which faulthandler shows the last 100 frames, in a file."""
+    if _stacks_to is None or native_output is None:
+        yield
+        return
+    before = os.lseek(_stacks_to, 0, os.SEEK_CUR)
+    os.write(_stacks_to, f"{NOTED}{name}\n".encode())
+    try:
+        yield
+    finally:
+        os.ftruncate(_stacks_to, before)
+        os.lseek(_stacks_to, before, os.SEEK_SET)
 
 
 def _named(name: str) -> Any:

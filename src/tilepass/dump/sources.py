@@ -96,6 +96,9 @@ def compile_file(
     first, rest = _split(place_passes(pipeline, load), stage)
     if first:
         module = _run_first(module, first, target, stage, recorder)
+        if not _entry(module):
+            names = ", ".join(placed.instance.name for placed in first)
+            raise TilepassError(f"{path}: {names} left no kernel: there is no public tt.func")
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
         copy = Path(folder, path.name)
         write_file(copy, module.str())

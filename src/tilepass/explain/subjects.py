@@ -37,7 +37,9 @@ def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
     account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))
     for step in steps:
         context = make_context(step, work, target, account.remarks.append)
-        work.run(step, context)
+        # Standard output is for the account.
+        with redirect_stdout(sys.stderr):
+            work.run(step, context)
         account.decisions += context.decisions
     return account
 

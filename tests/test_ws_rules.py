@@ -197,11 +197,11 @@ def test_may_read() -> None:
     load = named(nest_of("bias"), "tt.load")
     assert not may_read(load, set())
     assert may_read(load, {None})
-    assert may_read(load, {("argument", 4)})
-    assert not may_read(load, {("argument", 3)})
+    assert may_read(load, {4})
+    assert not may_read(load, {3})
     unknown = nest_of("none", ((_OUT, _UNKNOWN + _LOAD.replace("[p]", "%p") + _OUT),))
     assert may_read(named(unknown, "tt.load"), set())
-    assert written_roots(nest_of("two-stores")) == {("argument", 2), ("argument", 3)}
+    assert written_roots(nest_of("two-stores")) == {2, 3}
 
 
 # ---- descriptions --------------------------------------------------------------------------------

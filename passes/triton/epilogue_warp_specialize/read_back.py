@@ -64,7 +64,7 @@ def _depends_on_tile(nest: PersistentNest, place: tuple[ir.Value, ...]) -> bool:
 def read_behind_store(nest: LoopNest) -> Refusal | None:
     """A refusal where an epilogue loads what it has stored with TMA before: the source waits for
     each store, and consumers wait only before they fill its buffer again."""
-    written = set[tuple[str, int] | None]()
+    written = set[int | None]()
     for each in nest.after:
         if read := next(_reads_of((each,), written), None) if written else None:
             return Refusal(
@@ -79,7 +79,7 @@ def read_behind_store(nest: LoopNest) -> Refusal | None:
 
 
 def _reads_of(
-    among: Iterable[Operation], written: AbstractSet[tuple[str, int] | None]
+    among: Iterable[Operation], written: AbstractSet[int | None]
 ) -> Iterator[Operation]:
     """The operations, at any depth, that may load through what derives from these roots."""
     for each in (inside for one in among for inside in operations(one)):
@@ -89,7 +89,7 @@ def _reads_of(
             yield each
 
 
-def may_read(load: Operation, written: AbstractSet[tuple[str, int] | None]) -> bool:
+def may_read(load: Operation, written: AbstractSet[int | None]) -> bool:
     """Whether an operation that reads may do so through what derives from these roots.
 
     Different arguments of the kernel are taken not to overlap, as Triton's pipeliner does.

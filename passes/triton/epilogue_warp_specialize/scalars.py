@@ -34,7 +34,7 @@ def scalar_obstacle(
 
 
 def _not_to_repeat(
-    operation: Operation, written: AbstractSet[tuple[str, int] | None]
+    operation: Operation, written: AbstractSet[int | None]
 ) -> str | None:
     """Why an operation of one trip is not computed again at another time."""
     name = operation.name
@@ -49,7 +49,7 @@ def _not_to_repeat(
     return None
 
 
-def written_roots(nest: PersistentNest) -> set[tuple[str, int] | None]:
+def written_roots(nest: PersistentNest) -> set[int | None]:
     """Where the pointers and descriptors come from that the tile loop stores through."""
     stores = (*(store.operation for store in nest.tma_stores), *nest.pointer_stores)
     return {root_of(each.operands[0]) for each in stores}

@@ -115,3 +115,31 @@ def test_a_cute_module_is_as_it_was(tmp_path: Path) -> None:
     assert "left out of this kernel: pass 'raises' raised KeyError" in remarks.remarks[0].message
     with pytest.raises(PassFailure):
         rewrite(module, place_passes("raises", load), "stamp", lambda _: context, lambda _: None)
+
+
+_NO_CUBE_ROOTS = (
+    "from tilepass.ir import engine\n"
+    "        for each in engine.operations(module):\n"
+    "            if each.name == 'math.absf':\n"
+    "                root = ir.Operation.create('math.cbrt', [each.results[0].type],\n"
+    "                    [each.operands[0]], loc=each.location, ip=ir.InsertionPoint(each))\n"
+    "                each.results[0].replace_all_uses_with(root.results[0])"
+)
+
+
+def test_what_fails_later_leaves_all_passes_out(tmp_path: Path) -> None:
+    load = [write_pass(tmp_path, "cube-roots", _NO_CUBE_ROOTS), write_rewrite(tmp_path)]
+    pipeline = "rewrite-add@end:ttir,cube-roots"
+    reason = "pass 'convert-triton-to-tritongpu' failed on the IR that"
+    with enabled(pipeline, load=load, remarks="none"), pytest.raises(PassFailure, match=reason):
+        compile_kernel()
+    with enabled("", remarks="none"):
+        stock = compile_kernel()
+    with enabled(pipeline, load=load, remarks="none", on_failure="skip") as session:
+        compiled = compile_kernel()
+    assert compiled.asm["ptx"] == stock.asm["ptx"]
+    assert compiled.metadata._replace(hash="") == stock.metadata._replace(hash="")
+    missed = [each for each in session.remarks if each.kind == "missed"]
+    assert {each.pass_name for each in missed} == {"rewrite-add", "cube-roots"}
+    start = f"all passes are left out of this kernel: {reason}"
+    assert all(each.message.startswith(start) for each in missed)

@@ -122,8 +122,9 @@ def enabled(
 
     `on_failure="skip"`: a pass that raises, refuses what the pipeline asks of it, leaves invalid IR
     or changes what a kernel computes is left out of that kernel, with a `missed` remark, and the
-    compilation goes on; `stop` ends it. What goes wrong later, in Triton's own passes on the
-    rewritten kernel or in the check of its protocol, ends it in any case.
+    compilation goes on; `stop` ends it. Where what passes made fails later, in Triton's own passes
+    or in the check of its protocol, the kernel is compiled without any of them; not so where the
+    assembler fails.
 
     The pipeline holds for the process, all of its threads included, and for processes that it
     forks; for processes that start anew see `tilepass run` and the variable TILEPASS. Enter and

@@ -42,9 +42,9 @@ kernels are not executed: there is no simulator for them, which a remark says.
 
 With --on-failure=skip a pass that fails (raises, refuses what the pipeline asks of it, leaves
 invalid IR, changes what a kernel computes) is left out of that kernel, with a remark of the kind
-missed that holds the reason and the reproducer, and the program goes on. What goes wrong later, in
-Triton's own passes on the rewritten kernel or in the check of its protocol, ends the compilation in
-any case.
+missed that holds the reason and the reproducer, and the program goes on. Where what passes made of
+a kernel fails later, in Triton's own passes or in the check of its protocol, the kernel is compiled
+without any of them; where the assembler fails on it, the compilation ends in any case.
 
 While passes for CuTe are in force, libraries are told to leave their own caches of CuTe kernels on
 disk alone (FlashInfer, FlashAttention, QuACK: by the variables that they have for it): those are

@@ -89,7 +89,9 @@ def read_named(text: str, file: str) -> engine.Module:
             for argument in operation.regions[0].blocks[0].arguments:
                 if name := _written_name(str(argument.location), lines, file):
                     with module.context:
-                        argument.set_location(ir.Location.name(name, argument.location))
+                        ir.BlockArgument(argument).set_location(
+                            ir.Location.name(name, argument.location)
+                        )
     return module
 
 

@@ -114,10 +114,15 @@ class _Begun:
 
     def compile(self, stages: Mapping[str, Stage]) -> Any:
         """The module at the end of ttgir."""
+        names = list(stages)
+        return self.run(stages, names[names.index(LAST_STAGE) - 1], dict(self.metadata))
+
+    def run(self, stages: Mapping[str, Stage], last: str, metadata: dict[str, Any]) -> Any:
+        """What comes of the stages up to this one."""
         module: Any = bridge.load(self.text, "kernel.mlir", self.context)
         names = list(stages)
-        for name in names[names.index(self.stage) : names.index(LAST_STAGE)]:
-            module = stages[name](module, dict(self.metadata))
+        for name in names[names.index(self.stage) : names.index(last) + 1]:
+            module = stages[name](module, metadata)
         return module
 
 
@@ -125,7 +130,8 @@ class _Begun:
 class Weaving:
     """The state of one compilation, or of a trial: then `quiet`, and nobody hears of it.
 
-    `stages` are the stage functions without passes of tilepass. Where rewrites are validated,
+    `stages` are the stage functions without passes of tilepass; once something has failed late
+    where that is to be skipped, all passes are `left_out`. Where rewrites are validated,
     `source` is the module before the first one and `last` that after the last.
     """
 
@@ -150,6 +156,7 @@ class Weaving:
     source: str = ""
     last: str = ""
     kept: _Begun = field(default_factory=_Begun)
+    left_out: bool = False
 
     def stage(self, name: str, stage: Stage) -> Stage:
         """The stage with passes at its start, in it, and at its end."""
@@ -165,21 +172,56 @@ class Weaving:
             self._begin(source, metadata)
             if not is_mlir:
                 return self._done(stage(source, metadata))
-            if self.plan.validator is not None and name != LAST_STAGE:
+            if self._may_start_again and name != LAST_STAGE:
                 self.kept.keep(name, source, metadata)
-            at_start = self.places.at_stage("start", name)
-            source = self.run_python(
-                at_start, source, lambda other, module: other._from_start(stage, module)
-            )
-            if name == LAST_STAGE:
-                self._validate_result(source)
-            result = self._from_start(stage, source)
-            if name == LAST_STAGE:
-                self.places.check_passes()
-                check_shared_memory(self)
+            try:
+                result = self._run_mlir(stage, source)
+            except AnchorError:
+                raise
+            except TilepassError as error:
+                result = self._start_again(error)
             return self._done(result)
 
         return run
+
+    def _run_mlir(self, stage: Stage, source: Any) -> Any:
+        """A stage of MLIR, with all passes."""
+        at_start = self.places.at_stage("start", self.current)
+        source = self.run_python(
+            at_start, source, lambda other, module: other._from_start(stage, module)
+        )
+        if self.current != LAST_STAGE:
+            return self._from_start(stage, source)
+        self._validate_result(source)
+        result = self._from_start(stage, source)
+        if not self.left_out:
+            self.places.check_passes()
+        check_shared_memory(self)
+        return result
+
+    @property
+    def _may_start_again(self) -> bool:
+        skips = any(placed.on_failure == "skip" for placed in self.plan.passes)
+        return not self.quiet and (skips or self.plan.validator is not None)
+
+    def _start_again(self, error: TilepassError) -> Any:
+        """The kernel without passes, up to the present stage, where what they made of it has failed
+        since and their failures are to be skipped. Raises `error` where not."""
+        stops = any(placed.on_failure == "stop" for placed in self.changed_by)
+        if stops or not self.changed_by or not self.kept.stage:
+            raise error
+        for _, context in self.ran:
+            context.retract()
+        for instance in dict.fromkeys(placed.instance for placed in self.changed_by):
+            context = self.context_of(instance)
+            context.remarks.missed(None, f"all passes are left out of this kernel: {error}")
+        self.left_out = True
+        self.ran.clear()
+        self.changed_by.clear()
+        self.rewriters.clear()
+        self.metadata.clear()
+        self.metadata.update(self.kept.metadata)
+        return self.kept.run(self.stages, self.current, self.metadata)
 
     def _from_start(self, stage: Stage, source: Any) -> Any:
         """The stage itself, and the passes at its end."""
@@ -271,7 +313,7 @@ class Weaving:
 
     def run_python(self, passes: Sequence[Placed], module: Any, rest: Rest) -> Any:
         """Run passes that stand at one place; `rest` is what the stage does after them."""
-        if not passes or not self.plan.passes:
+        if not passes or not self.plan.passes or self.left_out:
             return module
         if all(placed.on_failure == "stop" for placed in passes):
             return self._run_together(passes, module, rest)

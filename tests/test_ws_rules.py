@@ -258,6 +258,84 @@ def test_store_through_an_unknown_pointer_may_be_to_what_is_loaded() -> None:
     assert found.reason.startswith("tt.descriptor_load may read what the tile loop stores")
 
 
+_BEHIND = """
+  scf.if %some {
+    [inside]
+  }"""
+_INNER = "%kk = arith.muli %k, %bk : i32"
+_TILES = "tensor<128x64xf32, #mma>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "found"),
+    [
+        ("tt.store %bias, %half : !tt.ptr<bf16>", None),
+        ("%v = tt.load %r_ptr : !tt.ptr<bf16>\n    tt.store %bias, %v : !tt.ptr<bf16>", None),
+        (
+            "%v = tt.load %r_ptr : !tt.ptr<bf16>",
+            "tile loop stores nothing",
+        ),
+    ],
+)
+def test_stores_under_a_condition(inside: str, found: str | None) -> None:
+    text = Nest("none").text()
+    start = text.index("  tt.descriptor_store")
+    end = text.index("\n", start)
+    condition = (
+        "  %some = arith.cmpi slt, %M, %N : i32\n  %half = arith.constant 0.5 : bf16"
+        + _BEHIND.replace("[inside]", inside)
+    )
+    text = text[:start] + condition + text[end:]
+    text = text.replace("%M: i32 loc", '%r_ptr: !tt.ptr<bf16> loc("r_ptr"), %M: i32 loc')
+    (loop,) = candidate_loops(parsed(text))
+    description = match(loop, HOPPER)
+    if found is None:
+        assert isinstance(description, PersistentNest), description
+        assert names(description.pointer_stores) == ["store"]
+    else:
+        assert isinstance(description, Refusal)
+        assert found in description.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (f"%u = arith.addf %s, %s : {_TILES}", "arith.addf in the inner loop is no load"),
+        ("%u = arith.addi %k, %bk : i32", None),
+        (
+            "%some = arith.cmpi slt, %k, %bk : i32\n    %u = scf.if %some -> (i32) {\n"
+            "      scf.yield %k : i32\n    } else {\n      scf.yield %bk : i32\n    }",
+            "scf.if in the inner loop is no load",
+        ),
+        ("%u = tt.load %bias : !tt.ptr<bf16>", "tt.load in the inner loop is no load"),
+    ],
+)
+def test_what_else_the_inner_loop_may_hold(line: str, found: str | None) -> None:
+    description = matched("none", ((_INNER, f"{_INNER}\n    {line}"),))
+    if found is None:
+        assert isinstance(description, PersistentNest), description
+        assert names(description.step_operations) == ["muli", "addi"]
+    else:
+        assert isinstance(description, Refusal)
+        reasons = (found, "the accumulator is used in the inner loop beside the dot")
+        assert description.reason.startswith(reasons)
+
+
+def test_buffer_without_a_value_is_refused() -> None:
+    kind = "!ttg.memdesc<128x64xbf16, #shared, #smem"
+    changes = ((f"{_INNER}", f"{_INNER}\n    %free = ttg.local_alloc : () -> {kind}, mutable>"),
+               ("warp_group_dot %as", "warp_group_dot %free"))  # fmt: skip
+    text = Nest("none").text()
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    text = text.replace(f": {kind}> * ", f": {kind}, mutable> * ")
+    (loop,) = candidate_loops(parsed(text))
+    found = match(loop, HOPPER)
+    assert isinstance(found, Refusal)
+    assert found.reason.startswith("ttg.local_alloc in the tile loop orders memory accesses or has")
+
+
 @pytest.mark.parametrize(
     ("target", "found"),
     [

@@ -480,7 +480,7 @@ def offsets(draw: st.DrawFn, size: int) -> Interval:
     """Where a value of some bytes may be: often one place, for each thread, or a few."""
     start = st.integers(0, BYTES - size)
     aligned = start.map(lambda at: at // size * size)
-    first, second = draw(aligned), draw(st.one_of(aligned, start))
+    first, second = draw(st.one_of(aligned, aligned, start)), draw(st.one_of(aligned, start))
     kind = draw(st.sampled_from(("one", "one", "by thread", "any")))
     if kind == "any":
         return TABLE.between(min(first, second), max(first, second))
@@ -505,8 +505,8 @@ def test_registers_hold_what_was_stored_last(data: st.DataObject) -> None:
     cell = data.draw(st.sampled_from((1, 2, 4)))
     shape = PrivateObject(0, cell, BYTES // cell)
     assert shape.size == BYTES
-    cells = private.everything_lost(DOMAIN, shape)
-    held = [[0] * BYTES for _ in range(THREADS)]
+    cells: list[Number] = [MAPS.zero(cell)] * shape.count
+    held = [[ALL] * BYTES for _ in range(THREADS)]
     for _ in range(data.draw(st.integers(1, 4))):
         size, count = data.draw(st.sampled_from(((1, 1), (2, 1), (4, 1), (1, 4), (2, 2), (4, 2))))
         element = Scalar(f"i{8 * size}", 8 * size, floating=False)
@@ -528,6 +528,11 @@ def test_registers_hold_what_was_stored_last(data: st.DataObject) -> None:
     assert isinstance(loaded, Interval | ZeroBytes)
     assert not (floating and isinstance(loaded, Interval))
     _require_held(bytes_held(loaded, size), held, offset, size)
+    for place in range(BYTES):
+        offset = TABLE.constant(place)
+        loaded = private.load(DOMAIN, shape, cells, offset, Scalar("i8", 8, floating=False))
+        assert isinstance(loaded, Interval | ZeroBytes)
+        _require_held(bytes_held(loaded, 1), held, offset, 1)
 
 
 def _spans(offset: Interval) -> list[range]:
@@ -571,6 +576,38 @@ def test_known_places_of_registers_are_followed_exactly(data: st.DataObject) -> 
     assert pair == (stored[2], stored[3])
     one_of = private.load(DOMAIN, shape, cells, TABLE.between(4, 4), i32)
     assert one_of is stored[1]
+
+
+@given(st.data())
+def test_places_by_thread_are_followed_exactly(data: st.DataObject) -> None:
+    """Of cells that are stored whole, by each thread at a place of its own or not at all."""
+    shape = PrivateObject(0, 4, BYTES // 4)
+    cells: list[Number] = [data.draw(maps(4)) for _ in range(shape.count)]
+    held = side_by_side([rows_of(DOMAIN.as_map(each, 4)) for each in cells])
+    value = data.draw(maps(4))
+    offset = TABLE.exact(np.array([4 * data.draw(st.integers(0, 3)), 4] * 32, np.int64))
+    cells = private.store(DOMAIN, shape, cells, offset, value, I32)
+    _store(held, offset, rows_of(value))
+    for place in range(shape.count):
+        found = private.load(DOMAIN, shape, cells, TABLE.constant(4 * place), I32)
+        assert isinstance(found, ZeroBytes)
+        assert rows_of(found) == [row[4 * place : 4 * place + 4] for row in held]
+    # A vector at an unknown place is not followed.
+    anywhere = TABLE.between(0, 4)
+    pair = Vector(I32, (2,))
+    assert private.load(DOMAIN, shape, cells, anywhere, pair) == DOMAIN.top(pair)
+
+
+def test_tiles_in_registers_of_two_ways() -> None:
+    everyone = DOMAIN.mask(np.ones(THREADS, bool))
+    low, high = (DOMAIN.mask(np.arange(THREADS) // 32 == half) for half in (0, 1))
+    tag = (7, 16)
+    one = Registers(owners={0: [((tag, everyone),), ()]})
+    condition = TABLE.exact((np.arange(THREADS) < 32).astype(np.int64))
+    for first, second, kept in ((one, Registers(), low), (Registers(), one, high)):
+        assert private.join(DOMAIN, first, second).owners == one.owners
+        assert private.pick(DOMAIN, condition, first, second).owners == {0: [((tag, kept),), ()]}
+        assert private.same(first, second) is False
 
 
 def test_integers_in_registers_stay_integers() -> None:

@@ -54,7 +54,7 @@ def effect_obstacle(nest: LoopNest) -> Obstacle | None:
                 "move it behind the inner loop or in front of the tile loop",
             )
     for each, effect in _accesses((nest.inner[0].operation, *nest.after)):
-        if effect & (Effect.SYNC | Effect.OTHER):
+        if effect & (Effect.SYNC | Effect.OTHER) or not len(each.operands):
             return Obstacle(
                 f"{each.name} in the tile loop orders memory accesses or has unknown effects; the "
                 "next tile's loads would overtake it",

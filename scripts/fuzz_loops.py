@@ -2,9 +2,10 @@
 
 usage: python scripts/fuzz_loops.py --count 10000 --seed 0 [--jobs 2] [--no-guard]
 
-The simulator runs every nest before and after the passes. The first failure of each kind is
-reduced and printed as a lit test. `--no-guard` leaves flatten-loops out, to see what it guards
-against. Exit status 1 if a nest fails or fewer than half are flattened.
+Every nest goes through the passes that Triton runs before fusion, flatten-loops, and fusion; the
+simulator runs it before and after. The first failure of each kind is reduced and printed as a lit
+test. `--no-guard` leaves flatten-loops out, to see what it guards against. Exit status 1 if a nest
+fails or fewer than half are flattened.
 """
 
 from __future__ import annotations

@@ -78,9 +78,7 @@ def read_behind_store(nest: LoopNest) -> Refusal | None:
     return None
 
 
-def _reads_of(
-    among: Iterable[Operation], written: AbstractSet[int | None]
-) -> Iterator[Operation]:
+def _reads_of(among: Iterable[Operation], written: AbstractSet[int | None]) -> Iterator[Operation]:
     """The operations, at any depth, that may load through what derives from these roots."""
     for each in (inside for one in among for inside in operations(one)):
         if len(each.regions) or not effects_of(each) & Effect.READ:

@@ -33,9 +33,7 @@ def scalar_obstacle(
     return None
 
 
-def _not_to_repeat(
-    operation: Operation, written: AbstractSet[int | None]
-) -> str | None:
+def _not_to_repeat(operation: Operation, written: AbstractSet[int | None]) -> str | None:
     """Why an operation of one trip is not computed again at another time."""
     name = operation.name
     if touches_tensors(operation):

@@ -113,7 +113,7 @@ def test_a_disk_that_is_full_before_the_compilation(
     _, report = finished_dump()
     file, dump = report.folder / "0000-source.ttir", tmp_path / "dump"
     full_from(monkeypatch, "source.ttir")
-    assert dump_ir(file, "--target", "cuda:90", "-o", dump) == 1
+    assert dump_ir(file, "--target", "cuda:90", "--num-warps", "4", "-o", dump) == 1
     assert re.fullmatch(
         r"error: cannot write \S+/0000-source.ttir: No space left on device\n",
         capfd.readouterr().err,

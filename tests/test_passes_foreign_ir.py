@@ -70,7 +70,8 @@ def _run(module: Module, pipeline: str) -> tuple[str | None, str]:
     if item.name == "acc-multi-buffer":
         context.target = Target("cuda", 100)
     problem = checked_run(a_pass, module, context)
-    return problem, "; ".join(f"{each.kind}: {each.message}" for each in context.remarks.remarks)
+    said = "; ".join(f"{each.kind}: {each.message}" for each in context.remarks.remarks)
+    return problem.reason if problem else None, said
 
 
 def _module(pipeline: str) -> Module:

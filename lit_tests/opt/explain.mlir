@@ -7,8 +7,11 @@
 // RUN: not tilepass explain %t.none.py -p flatten-loops 2>&1 | %filecheck %s --check-prefix=PROGRAM
 // RUN: not tilepass explain %s x=1 -p flatten-loops 2>&1 | %filecheck %s --check-prefix=ARGUMENT
 // RUN: not tilepass explain %t.none.py -p flatten-loops --target cuda:90 2>&1 | %filecheck %s --check-prefix=TARGET
+// RUN: tilepass explain %s --load %test_passes -p test-remarks --json | %filecheck %s --check-prefix=DEFAULT
+// RUN: tilepass explain %s --load %test_passes -p test-remarks --json --target hip:gfx942 | %filecheck %s --check-prefix=OTHER
+// RUN: tilepass explain --help | %filecheck %s --check-prefix=HELP
 
-// CHECK:       {{^.*}}explain.mlir:42:8: color = green
+// CHECK:       {{^.*}}explain.mlir:50:8: color = green
 // CHECK-NEXT:  {{^}}  decided by  cost-model: it is an addition
 // CHECK-NEXT:  {{^}}  from facts  operands = 2
 // CHECK-NEXT:  {{^}}              type = i32
@@ -27,11 +30,16 @@
 
 // JSON:        'kind': 'color', 'value': 'green', 'source': 'cost-model'
 // JSON:        'facts': {'operands': 2, 'type': 'i32'}
-// JSON:        'location': {'file': '<stdin>', 'line': 42, 'column': 8}
+// JSON:        'location': {'file': '<stdin>', 'line': 50, 'column': 8}
 
 // NONE:        no decision was taken
 // NONE:        not considered:
-// NONE-NEXT:     {{.*}}explain.mlir:42:8: remark: [test-remarks] missed: not multiplied
+// NONE-NEXT:     {{.*}}explain.mlir:50:8: remark: [test-remarks] missed: not multiplied
+
+// The target that a file without one is explained for is what the help says.
+// DEFAULT:     target is cuda:90 of triton
+// OTHER:       target is hip:gfx942 of triton
+// HELP:        (default: a file's own, else
 
 // UNKNOWN:     error: unknown pass 'nothing'
 // KERNEL:      error: no kernel 'no-such-kernel'

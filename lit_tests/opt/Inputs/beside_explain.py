@@ -1,0 +1,1 @@
+print("imported what lies beside the program")

@@ -169,12 +169,14 @@ def missed(forms: Sequence[Program], cases: Sequence[Case], reached: set[Goal]) 
         return []
     grid = cases[0].grid if cases else None
     plan = make_plan([each.module for each in forms], forms[0].name, grid)
-    lines = [
-        f"{text} not reached"
-        + (f" (try --shapes {plan.advice[text]})" if text in plan.advice else "")
-        for text in map(describe, left)
-    ]
-    return list(dict.fromkeys(lines))
+    ran = {case.said for case in cases}
+    lines: dict[str, None] = {}
+    for text in map(describe, left):
+        shapes = plan.advice.get(text)
+        # Another loop at the same place may have been reached.
+        advice = f" (try --shapes {shapes})" if shapes and shapes not in ran else ""
+        lines[f"{text} not reached{advice}"] = None
+    return list(lines)
 
 
 def execute(

@@ -142,7 +142,7 @@ class _Planner:
                 found[group.name] = parameter.divisibility
             behind = at + 1 + len(group.replaced)
             if group.rank is not None and any(
-                next(iter(arguments[behind + axis].uses), None) for axis in range(len(group.sizes))
+                _is_size(arguments[behind + axis]) for axis in range(len(group.sizes))
             ):
                 found.update({f"{group.name}#{axis}": 1 for axis in range(group.rank)})
             at = behind + len(group.sizes) + len(group.strides)
@@ -268,18 +268,26 @@ class _Planner:
         return Shapes(64, named)
 
     def _shrunk(self, main: _Tried) -> _Tried:
-        """The smallest sizes that reach what these do."""
-        wanted = {goal for goal in main.goals if _is_wanted(goal)}
+        """The smallest sizes that reach what these do; those that do not matter are moderate."""
+        middle = self._vector(dict.fromkeys(self.sizes, _MIDDLE))
         for name in self.sizes:
+            if self._with(main, name, 1):
+                moderate = min(middle[name], main.vector[name])
+                main = self._with(main, name, moderate) or main
+                continue
             low, high = 1, main.vector[name]
             while high - low > max(8, high // 8):
-                middle = (low + high) // 2
-                smaller = self._try(self._vector({**main.vector, name: middle}))
-                if smaller.valid and wanted <= smaller.goals:
-                    main, high = smaller, middle
+                half = (low + high) // 2
+                if smaller := self._with(main, name, half):
+                    main, high = smaller, half
                 else:
-                    low = middle
+                    low = half
         return main
+
+    def _with(self, main: _Tried, name: str, size: int) -> _Tried | None:
+        """Another size in place of one, where that reaches as much."""
+        tried = self._try(self._vector({**main.vector, name: size}))
+        return tried if tried.valid and set(filter(_is_wanted, main.goals)) <= tried.goals else None
 
     def _cover(self, main: _Tried) -> list[_Tried]:
         """A few cases that together reach all that any does, the cheapest."""

@@ -2,6 +2,7 @@
 
 # Kernels are written in the language of Triton, which the type checker does not know.
 # pyright: basic, reportAssignmentType=false
+# pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

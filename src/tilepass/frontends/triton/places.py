@@ -43,7 +43,7 @@ class Places:
 
     def forked(self) -> Places:
         """The same as far as it has come, for a trial; what has no place is nobody's concern."""
-        other = Places((), self._where, lambda *_: None, lenient=True)
+        other = Places((), self._where, _untold, lenient=True)
         other._at_passes, other._by_stage = self._at_passes, self._by_stage
         other._runs = self._runs.copy()
         return other
@@ -140,6 +140,10 @@ class Places:
 
 
 _KNOWN_BY_STAGE = ("start", "end")
+
+
+def _untold(placed: Placed, reason: str) -> None:
+    del placed, reason
 
 
 def _is_of_triton(name: str) -> bool:

@@ -50,7 +50,9 @@ SUBJECTS = (
         for name in ("trip_count", "structure")
     ),
     *(
-        Subject(f"analysis/{name}.py", _FUSION, _FLATTENED)
-        for name in ("loop_fusion", "memory_order", "nest_facts")
+        Subject(
+            f"analysis/{name}.py", ("tests/test_analysis_memory_order.py", *_FUSION), _FLATTENED
+        )
+        for name in ("memory_order", "loop_fusion", "nest_facts")
     ),
 )

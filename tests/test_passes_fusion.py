@@ -196,8 +196,13 @@ def simple(**parts: str) -> str:
         {"stored": "%v0", "yields": "scf.yield %sum : i32"},
         {"read": "%v0", "yields": "scf.yield %tile : i32"},
         {"read": "%v0", "yields": "scf.yield %c3 : i32"},
+        {
+            "prologue": "%p0 = arith.addi %v0, %c1 : i32",
+            "stored": "%p0",
+            "yields": "scf.yield %tile : i32",
+        },
     ],
-    ids=["read in the epilogue", "read in the body", "constant next value"],
+    ids=["read in the epilogue", "read in the body", "constant next value", "moved prologue"],
 )
 def test_refused_carried_values_would_go_wrong(parts: dict[str, str]) -> None:
     """The refusal is needed: Triton's pass changes what these nests compute."""
@@ -213,3 +218,22 @@ def test_clamp_is_needed_exactly_where_it_is_added() -> None:
     assert not isinstance(nest, Obstacle)
     assert bool(wrong) == (trip_count_obstacle(nest, COMPILER) is not None)
     assert all(upper < lower for _, lower, upper in wrong)
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("arith.divsi %upper, %c3", None),
+        ("arith.divsi %c3, %upper", "divided by a variable"),
+        ("arith.remsi %c3, %upper", "divided by a variable"),
+        ("arith.muli %upper, %upper", None),
+        ("arith.addi %upper, %tile", "bounds change from tile to tile"),
+    ],
+)
+def test_bounds_that_fusing_would_move(bound: str, reason: str | None) -> None:
+    text = simple(prologue=f"%bound = {bound} : i32").replace(
+        "%lower to %upper", "%lower to %bound"
+    )
+    found = prepared(text)
+    assert isinstance(found, Obstacle) == (reason is not None)
+    assert reason is None or reason in str(found)

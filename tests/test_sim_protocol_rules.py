@@ -207,6 +207,7 @@ def test_barrier_is_used_behind_its_initialization(used: tuple[str, int]) -> Non
         barrier.invalidate(step, [5, 3, barrier.base], 0)
     barrier.users[1] = 3
     base = barrier.base
+    barrier.waits.append((1, 3, step))
     barrier.invalidate(step, [6, 3, base + 1], 0)
     assert barrier.valid is False
     if late:
@@ -217,6 +218,7 @@ def test_barrier_is_used_behind_its_initialization(used: tuple[str, int]) -> Non
     assert (barrier.phase, barrier.bytes, barrier.pending, barrier.count) == (0, 0, 3, 3)
     assert barrier.base > base + 1
     assert barrier.landing == 0
+    assert (barrier.waits, barrier.users) == ([], {~1: 3})
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))

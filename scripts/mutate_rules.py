@@ -17,14 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.rule_mutants import Mutant, mutants_of, sample
-from tests.rule_mutants_run import (
-    Subject,
-    Verdict,
-    accepted_names,
-    judge,
-    preload,
-    require_tests_to_pass,
-)
+from tests.rule_mutants_run import Subject, Verdict, accepted, judge, preload, require_tests_to_pass
 from tests.rule_subjects import SUBJECTS
 
 LEAST_SHARE = 0.95
@@ -57,8 +50,8 @@ def main() -> int:
         picked = sample(mutants, options.sample, options.seed)
         if options.mutant:
             picked = [each for each in mutants if options.mutant in each.name]
-        accepted = accepted_names(subject.module)
-        rest = [each for each in picked if not each.name.startswith(tuple(accepted))]
+        known = accepted(subject.module, mutants)
+        rest = [each for each in picked if each not in known]
         verdicts = [_judged(subject, each, options.verbose) for each in rest]
         noticed = sum(verdict.killed for verdict in verdicts)
         seconds = sum(verdict.seconds for verdict in verdicts)

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,15 +67,25 @@ def preload() -> None:
     assert "tilepass" not in sys.modules
 
 
-def accepted_names(module: str) -> dict[str, str]:
-    """The mutants of a module that no test can or need notice, by how their names begin: why."""
-    table = tomllib.loads(ACCEPTED.read_text())
-    return {
-        name: group["reason"]
-        for group in table.get("accepted", [])
-        if group["module"] in (module, "*")
-        for name in group["mutants"]
-    }
+def accepted(module: str, mutants: Sequence[Mutant]) -> dict[Mutant, str]:
+    """The mutants of a module that no test can or need notice, and why.
+
+    Raises KeyError for a name that none of them has: the list is out of date.
+    """
+    found: dict[Mutant, str] = {}
+    for group in tomllib.loads(ACCEPTED.read_text())["accepted"]:
+        for name in group["mutants"] if group["module"] == module else ():
+            named = [each for each in mutants if _has_name(each, name)]
+            if not named:
+                raise KeyError(f"{ACCEPTED.name}: {module} has no mutant {name!r}")
+            found |= dict.fromkeys(named, group["reason"])
+    return found
+
+
+def _has_name(mutant: Mutant, name: str) -> bool:
+    if name.endswith("*"):
+        return mutant.name.startswith(name.removesuffix("*"))
+    return mutant.name == name
 
 
 class NotTestable(Exception):

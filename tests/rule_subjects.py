@@ -55,4 +55,5 @@ SUBJECTS = (
         )
         for name in ("memory_order", "loop_fusion", "nest_facts")
     ),
+    Subject("analysis/bounds.py", ("tests/test_passes_bounds.py", *_FUSION)),
 )

@@ -1,8 +1,8 @@
-"""Write what README.md quotes: tables from reports of `tilepass ab --json`, and the demo's output.
+"""Write what pages quote: tables from reports of `tilepass ab --json`, and the demo's output.
 
 Usage: .venv/bin/python -m benchmarks.tables [--check]
 
-A table stands between `<!-- table: results/NAME.json -->` and `<!-- end of table -->`. With
+The tables are in docs/results.md, the demo in README.md. A table stands between `<!-- table: results/NAME.json -->` and `<!-- end of table -->`. With
 `--check` nothing is written and the demo does not run. Exits non-zero if a table and its report do
 not agree.
 """
@@ -29,6 +29,7 @@ from tilepass.core.errors import TilepassError
 Json = dict[str, Any]
 SOURCE = Path(__file__).resolve().parents[1]
 README = SOURCE / "README.md"
+RESULTS = SOURCE / "docs" / "results.md"
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 DEMO = re.compile(r"(<!-- demo -->\n).*?(<!-- end of demo -->)", re.DOTALL)
 
@@ -91,7 +92,7 @@ def table_of_file(name: str) -> str:
     """
     path = SOURCE / name
     if not path.is_file():
-        raise TilepassError(f"README.md: {name}: no such file")
+        raise TilepassError(f"{RESULTS.name}: {name}: no such file")
     report: dict[str, Any] = json.loads(path.read_text())
     if report.get("schema") not in (SCHEMA, GDN, COUNTERS, STALLS):
         raise TilepassError(f"{name}: not a report of `tilepass ab --json` ({SCHEMA})")
@@ -235,24 +236,26 @@ def _interval(ratio: Json) -> str:
 
 def main() -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Write what README.md quotes.")
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser = argparse.ArgumentParser(description="Write what pages quote.")
+    parser.add_argument("--check", action="store_true", help="compare the tables, write nothing")
     check: bool = parser.parse_args().check
-    text = README.read_text()
+    text = RESULTS.read_text()
     try:
         wanted = TABLE.sub(lambda found: found[1] + table_of_file(found[2]) + found[4], text)
         if not check:
             quote = demo_quote()
-            wanted = DEMO.sub(lambda found: found[1] + quote + found[2], wanted)
+            README.write_text(
+                DEMO.sub(lambda found: found[1] + quote + found[2], README.read_text())
+            )
     except TilepassError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not check:
-        README.write_text(wanted)
+        RESULTS.write_text(wanted)
     elif wanted != text:
-        print("error: README.md: a table is not what its report says", file=sys.stderr)
+        print("error: docs/results.md: a table is not what its report says", file=sys.stderr)
         return 1
-    print(f"README.md: {len(TABLE.findall(text))} tables")
+    print(f"docs/results.md: {len(TABLE.findall(text))} tables")
     return 0
 
 

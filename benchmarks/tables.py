@@ -2,9 +2,9 @@
 
 Usage: .venv/bin/python -m benchmarks.tables [--check]
 
-The tables are in docs/results.md, the demo in README.md. A table stands between `<!-- table: results/NAME.json -->` and `<!-- end of table -->`. With
-`--check` nothing is written and the demo does not run. Exits non-zero if a table and its report do
-not agree.
+The tables are in docs/results.md, the demo in README.md. A table stands between
+`<!-- table: results/NAME.json -->` and `<!-- end of table -->`. With `--check` nothing is written
+and the demo does not run. Exits non-zero if a table and its report do not agree.
 """
 
 from __future__ import annotations

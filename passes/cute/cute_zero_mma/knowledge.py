@@ -9,7 +9,7 @@ import numpy as np
 
 from tilepass.analysis.zero_structure import ZeroStructure, analyse, tag_sites
 from tilepass.analysis.zero_structure.facts import TileArray
-from tilepass.core.errors import TilepassError
+from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import PassContext
 from tilepass.core.remarks import RemarkSink
 from tilepass.ir.engine import Module, copied
@@ -70,7 +70,7 @@ def proven(
     if not sites:
         return {}
     if context.lower is None:
-        raise TilepassError(
+        raise OptionError(
             "the proof needs the CuTe compiler's lowering, which is not at hand here: use "
             "mode=assume with tiles=... and sites=..."
         )

@@ -78,7 +78,7 @@ def accepted(module: str, mutants: Sequence[Mutant]) -> dict[Mutant, str]:
             named = [each for each in mutants if _has_name(each, name)]
             if not named:
                 raise KeyError(f"{ACCEPTED.name}: {module} has no mutant {name!r}")
-            found |= dict.fromkeys(named, group["reason"])
+            found |= dict.fromkeys(named, str(group["reason"]))
     return found
 
 

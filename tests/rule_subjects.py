@@ -34,8 +34,22 @@ _FLATTENED = tuple(
     for suffix in ("-refused", "", "-errors", "-warp-specialized", "-3.6", "-3.6-refused", "-3.9")
 )
 
+_INTERPRETED = (
+    *("control", "machine", "owners", "types", "program", "tiles", "effects", "assembly"),
+    *("ops_numbers", "ops_vectors", "ops_memory", "ops_pointers", "ops_matrix", "ops_gpu"),
+    *("attributes", "launch", "sites", "entry", "strictness", "nvvm_pure"),
+)
+_WAITS = tuple(
+    f"{_LIT}/{name}.mlir" for name in ("fix-dot-wait", "fix-dot-wait-registers", "acc-multi-buffer")
+)
+
 SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
+    *(Subject(f"{_ZERO}/{name}.py", (_KERNELS,)) for name in _INTERPRETED),
+    *(
+        Subject(f"analysis/{name}.py", ("tests/test_passes_dot_registers.py",), _WAITS)
+        for name in ("dot_waits", "unfinished_dots", "dot_registers")
+    ),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)
         for name in ("barrier", "machine", "memory", "clocks", "schedule", "cells", "check")

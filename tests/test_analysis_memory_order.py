@@ -11,7 +11,7 @@ from tilepass.ir.loops import LoopNest, nest_of, outermost_loops
 
 _POINTERS = """
 tt.func @kernel(%a: !tt.ptr<i32>, %b: !tt.ptr<i32>, %n: i32, %flag: i1,
-                %table: !tt.ptr<!tt.ptr<i32>>, %number: i64) {
+                %table: !tt.ptr<i64>, %number: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   LINES
@@ -53,8 +53,8 @@ def chosen(first: str, second: str, number: int) -> str:
          {0}),
         (f"%x = arith.select %flag, %a, %b : {_PTR}", _PTR, {0, 1}),
         (f"%x = arith.select %flag, %b, %b : {_PTR}", _PTR, {1}),
-        (f"%y = tt.load %table : !tt.ptr<{_PTR}>\n  %x = tt.addptr %y, %c1 : {_PTR}, i32", _PTR,
-         None),
+        (f"%z = tt.load %table : !tt.ptr<i64>\n  %y = tt.int_to_ptr %z : i64 -> {_PTR}\n"
+         f"  %x = tt.addptr %y, %c1 : {_PTR}, i32", _PTR, None),
         (f"%x = tt.int_to_ptr %number : i64 -> {_PTR}", _PTR, None),
         (f"%y = tt.int_to_ptr %number : i64 -> {_PTR}\n"
          f"  %x = arith.select %flag, %a, %y : {_PTR}", _PTR, None),

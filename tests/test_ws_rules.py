@@ -321,6 +321,33 @@ def test_what_else_the_inner_loop_may_hold(line: str, found: str | None) -> None
         assert description.reason.startswith(reasons)
 
 
+def test_inner_loop_carries_no_other_tensor() -> None:
+    changes = (
+        ("%acc = scf.for", "%acc:2 = scf.for"),
+        ("iter_args(%s = %zero)", "iter_args(%s = %zero, %also = %zero)"),
+        (f"-> ({_TILES}) : i32", f"-> ({_TILES}, {_TILES}) : i32"),
+        (f"scf.yield %d : {_TILES}", f"scf.yield %d, %also : {_TILES}, {_TILES}"),
+        ("arith.mulf %acc, %one", "arith.mulf %acc#0, %one"),
+    )
+    found = matched("none", changes)
+    assert isinstance(found, Refusal)
+    assert found.reason == "the inner loop carries a tensor beside the dot's"
+
+
+def test_descriptor_made_first_in_the_tile_loop_is_made_before_it() -> None:
+    kind = str(nest_of("none").tma_stores[0].descriptor.type)
+    maker = (
+        f"%made = tt.make_tensor_descriptor %bias, [%M, %N], [%wide, %thin] : !tt.ptr<bf16>, {kind}"
+    )
+    constants = "%wide = arith.constant 64 : i64\n  %thin = arith.constant 1 : i64\n  "
+    first = "%ti = arith.remsi"
+    nest = nest_of("none", (("%c0 = arith", f"{constants}%c0 = arith"),
+                            (first, f"{maker}\n  {first}")))  # fmt: skip
+    assert names(nest.invariant) == ["make_tensor_descriptor"]
+    assert names(nest.prelude)[-1] == "make_tensor_descriptor"
+    assert names(nest.tile_operations) == ["remsi", "divsi", "muli", "muli"]
+
+
 def test_buffer_without_a_value_is_refused() -> None:
     kind = "!ttg.memdesc<128x64xbf16, #shared, #smem"
     changes = ((f"{_INNER}", f"{_INNER}\n    %free = ttg.local_alloc : () -> {kind}, mutable>"),

@@ -6,10 +6,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import metadata
 
 from tilepass.core.errors import TilepassError
 from tilepass.sim.equivalence import not_compared
 from tilepass.testing import NotEquivalentError, assert_equivalent, program_of
+
+_POLICY = "#tt.cache_policy<cache_modifier = cg, eviction_policy = evict_normal>"
+_CACHED = (
+    f"{{cachePolicy = {_POLICY}}} "
+    if metadata.version("triton").startswith("3.9")
+    else "cacheModifier = cg "
+)
 
 # Elements of two arrays, in tiles of 64, of which one program computes one.
 _ELEMENTWISE = """
@@ -494,6 +502,5 @@ def _programs() -> list[Pair]:
                 stored.format("%c1") + "\ntt.store %total, %c1 : !tt.ptr<i32>\n"
                 "%v = tt.load %x_at : !tt.ptr<i32>\ntt.store %at, %v : !tt.ptr<i32>",
                 found=False),
-        _scalar("a cache modifier", loaded.format("cacheModifier = cg "), loaded.format(""),
-                found=False),
+        _scalar("a cache modifier", loaded.format(_CACHED), loaded.format(""), found=False),
     ]  # fmt: skip

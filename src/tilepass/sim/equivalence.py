@@ -8,6 +8,7 @@ Kernels are modules of the engine; `tilepass.testing.program_of` reads them from
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -399,6 +400,11 @@ _HINTS = (
     ("cache", ("1 : i32",), "cache modifiers"),
     ("evict", ("1 : i32",), "eviction policies"),
 )
+_POLICY = "cachePolicy"
+_POLICIES = {
+    re.compile(r"cache_modifier = (?!none\b)"): "cache modifiers",
+    re.compile(r"eviction_policy = (?!evict_normal\b)"): "eviction policies",
+}
 
 
 def not_compared(*programs: Program) -> list[str]:
@@ -413,6 +419,9 @@ def not_compared(*programs: Program) -> list[str]:
                 given = operation.attributes.get(attribute)
                 if given is not None and str(given) not in plain:
                     found[said] = None
+            # Triton 3.9 has both hints in one attribute.
+            policy = str(operation.attributes.get(_POLICY, ""))
+            found |= {said: None for field, said in _POLICIES.items() if field.search(policy)}
     return [*found, *(["arguments that overlap"] if any(map(_may_overlap, programs)) else [])]
 
 

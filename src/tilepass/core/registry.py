@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 from tilepass import executed
 from tilepass.core import tracebacks
 from tilepass.core.digest import module_hash, tool_hash
-from tilepass.core.errors import OptionError, TilepassError, UnknownPassError, nearest
+from tilepass.core.errors import (
+    OptionError,
+    TilepassError,
+    UnknownPassError,
+    UnsupportedVersionError,
+    nearest,
+)
 from tilepass.core.options import build_options, options_problem
 from tilepass.core.pass_base import Anchor, Pass
 from tilepass.core.pipeline_spec import PipelineItem, is_pass_name
@@ -279,7 +285,10 @@ def _execute(file: Path, source: bytes, name: str, shown: str | Path) -> None:
 
 
 def _told(error: BaseException, module: str) -> str:
-    """What went wrong while a module was imported, and in which of its lines."""
+    """What went wrong while a module was imported, and in which of its lines: not so where what is
+    installed is too old, which is no line's doing."""
+    if isinstance(error, UnsupportedVersionError):
+        return str(error)
     if isinstance(error, TilepassError):
         return f"{error} ({tracebacks.place(error, module)})"
     return tracebacks.describe(error, module)

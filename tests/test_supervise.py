@@ -102,23 +102,23 @@ def _is_running(process: int) -> bool:
         return False
 
 
-_PASS = "pass 'p' of /home/me/passes.py (module before it: /none.mlir)"
+_PASS = "pass 'p' of /project/passes.py (module before it: /none.mlir)"
 
 
 @pytest.mark.parametrize(
     ("frames", "told"),
     [
         (
-            [("/usr/lib/x.py", 3, "help"), ("/home/me/passes.py", 12, "match"),
-             ("/home/me/passes.py", 30, "run"), ("/tilepass/underway.py", 9, _PASS)],
-            "error: pass 'p' crashed (SIGSEGV) (/home/me/passes.py:12, in match)\nno memory\n"
+            [("/usr/lib/x.py", 3, "help"), ("/project/passes.py", 12, "match"),
+             ("/project/passes.py", 30, "run"), ("/tilepass/underway.py", 9, _PASS)],
+            "error: pass 'p' crashed (SIGSEGV) (/project/passes.py:12, in match)\nno memory\n"
             "reproducer: /none.mlir",
         ),
         (
             [("/tilepass/underway.py", 9, "reading a module with Triton's parser"),
              ("/tilepass/underway.py", 9, _PASS)],
             "error: pass 'p' left IR on which Triton's parser crashed (SIGSEGV) "
-            "(/home/me/passes.py)\nno memory\nreproducer: /none.mlir",
+            "(/project/passes.py)\nno memory\nreproducer: /none.mlir",
         ),
     ],
 )  # fmt: skip

@@ -127,14 +127,16 @@ class FlattenLoops(Pass):
             asked_for = _flattened(loop) or starts_at_program_id(loop)
             return (tile_loop or nest) if asked_for else None
         fusion = fusion_obstacle(nest, context.compiler)
-        if fusion and fusion.fatal and _flattened(loop):
-            return fusion
+        count = None if self.options.clamp else _wrong_count(nest, context)
+        for wrong in (fusion, count):
+            if wrong and wrong.fatal and _flattened(loop):
+                return wrong
         return (
             tile_loop
             or _dot_obstacle(nest)
             or _target_obstacle(context)
             or fusion
-            or (None if self.options.clamp else _wrong_count(nest, context))
+            or count
             or (_author_obstacle(nest, context) if self.options.mode == "auto" else None)
             or nest
         )
@@ -146,7 +148,8 @@ class FlattenLoops(Pass):
             raise TilepassError(Diagnostic("error", message, place).format())
         if not obstacle.fatal or not _flattened(loop):
             what = "tt.flatten stays as it is" if _flattened(loop) else "not flattened"
-            context.remarks.missed(loop.operation, f"{what}: {obstacle}")
+            note = _clamp_note(_clamp_kept(loop, context))
+            context.remarks.missed(loop.operation, f"{what}: {obstacle}{note}")
             return
         del loop.operation.attributes[_FLATTEN]
         context.remarks.passed(loop.operation, f"removed tt.flatten: {obstacle}")
@@ -175,8 +178,7 @@ class FlattenLoops(Pass):
             forms=Forms(current, lambda value: _form(module, loop, value, context), objection),
         )
         clamped = _apply(nest, decision.value, context)
-        what = " and the ".join(clamped)
-        note = f"; the {what} upper bound is clamped to its lower one" if clamped else ""
+        note = _clamp_note(clamped)
         if decision.source == "source":
             context.remarks.missed(loop.operation, f"unchanged: {decision}{note}")
             return
@@ -249,6 +251,17 @@ def _clamp(nest: LoopNest, context: PassContext) -> list[str]:
     for loop in clamped.values():
         clamp_upper_bound(loop)
     return list(clamped)
+
+
+def _clamp_kept(loop: Loop, context: PassContext) -> list[str]:
+    """The same for a loop that keeps the `tt.flatten` of its author, whatever the reason."""
+    nest = attempt(match_nest, loop) if _flattened(loop) else None
+    return _clamp(nest, context) if isinstance(nest, LoopNest) else []
+
+
+def _clamp_note(clamped: list[str]) -> str:
+    what = " and the ".join(clamped)
+    return f"; the {what} upper bound is clamped to its lower one" if clamped else ""
 
 
 def _decide_off(loop: Loop, context: PassContext) -> None:

@@ -17,11 +17,12 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,17 @@ def record_tests(side: Side, before: Path, text: str, jobs: int) -> None:
     environment["PATH"] = os.pathsep.join([str(programs), environment["PATH"]])
     tests = [path for path in _lit_tests(before) if text in str(path.relative_to(before))]
     with ThreadPoolExecutor(jobs) as pool:
-        for path in tests:
-            pool.submit(_record_test, path, side, before, programs, environment)
+        done = [
+            pool.submit(_record_test, path, side, before, programs, environment) for path in tests
+        ]
+    _raise_failures(done)
     for server in servers:
         server.communicate()
+
+
+def _raise_failures(done: Sequence[Future[None]]) -> None:
+    for each in done:
+        each.result()
 
 
 def _start_warm(folder: Path, environment: dict[str, str]) -> Sequence[subprocess.Popen[bytes]]:
@@ -157,7 +165,9 @@ def _record_test(
     name = str(path.relative_to(before / "lit_tests")).replace("/", "-")
     record = side.records / "tests" / name
     record.mkdir(parents=True)
-    scratch = side.records.parent / f"{side.records.name}-scratch" / name
+    # One folder for both sides, since messages and the names of records hold it.
+    scratch = side.records.parent / "scratch" / name
+    shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     first = programs / "warm" / "python"
     python = str(first if first.exists() else sys.executable)
@@ -198,8 +208,8 @@ def record_kernels(side: Side, before: Path, text: str, jobs: int) -> None:
     """Dump every kernel that a result names or that a pass may change."""
     cases = [case for case in _kernel_cases(before) if text in " ".join(case)]
     with ThreadPoolExecutor(jobs) as pool:
-        for case in cases:
-            pool.submit(_record_kernel, case, side)
+        done = [pool.submit(_record_kernel, case, side) for case in cases]
+    _raise_failures(done)
 
 
 def _kernel_cases(before: Path) -> list[tuple[str, ...]]:

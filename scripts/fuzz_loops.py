@@ -18,10 +18,13 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.fuzz_loops.campaign import Failure, Report, fuzz, lit_test, minimize
 from tilepass.core.errors import TilepassError
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.fuzz.loop_fuzz import Failure, Report, fuzz, lit_test, minimize
 
 _CHUNK = 250
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
-from tilepass.analysis.zero_structure.fuzz.campaign import run
-from tilepass.analysis.zero_structure.fuzz.tracing import lowered
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.fuzz_zero_structure.campaign import run
+from tests.fuzz_zero_structure.tracing import lowered
 
 LEAST_SHARE = 0.8
 

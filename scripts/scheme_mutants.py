@@ -18,12 +18,12 @@ from typing import Protocol
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.protocol_mutants import mutants
 from tests.scheme_mutants import SCHEMES, built, scheme_mutants
 from tilepass.ir.engine import Module
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.command import default_problems
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import mutants
 from tilepass.sim.protocol.problems import Problem
 from tilepass.sim.protocol.recorder import CannotFollow
 

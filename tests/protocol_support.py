@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.protocol_mutants import Mutant, mutants
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.engine import Module
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import Finding, find
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import Mutant, mutants
 from tilepass.sim.protocol.problems import Problem
 
 INPUTS = Path(__file__).resolve().parents[1] / "lit_tests" / "check" / "Inputs"

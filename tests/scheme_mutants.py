@@ -1,4 +1,4 @@
-"""Mistakes of kinds that `tilepass.sim.protocol.mutants` has not, in kernels that
+"""Mistakes of kinds that `tests.protocol_mutants` has not, in kernels that
 epilogue-warp-specialize has built in its four schemes.
 
 A few are none: the first wait for what is free anyway, the slot that is arrived at one trip later,

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tilepass.frontends.triton.versions import triton_version
-from tilepass.fuzz.loop_fuzz import (
+from tests.fuzz_loops.campaign import (
     FAR_BELOW,
     LATE,
     Checker,
@@ -17,8 +16,9 @@ from tilepass.fuzz.loop_fuzz import (
     lit_test,
     minimize,
 )
-from tilepass.fuzz.loop_generator import random_nest
-from tilepass.fuzz.loop_shrinker import smaller
+from tests.fuzz_loops.generator import random_nest
+from tests.fuzz_loops.shrinker import smaller
+from tilepass.frontends.triton.versions import triton_version
 
 WITHOUT_GUARD = 100
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.protocol_explore import explore
 from tests.protocol_support import INPUTS, SCHEMES, STAGES, TILES, load, module_of, problem
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
@@ -14,7 +15,6 @@ from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.command import ProtocolError, check_protocol
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.explore import explore
 from tilepass.sim.protocol.problems import Problem
 from tilepass.sim.protocol.recorder import CannotFollow, record
 

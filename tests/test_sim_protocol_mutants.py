@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.protocol_explore import explore
+from tests.protocol_mutants import mutants
 from tests.protocol_support import SCHEMES, TRIPS, load, problem, rows
 from tilepass.sim.faults import Fault
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.explore import explore
 from tilepass.sim.protocol.findings import MissingFence
-from tilepass.sim.protocol.mutants import mutants
 from tilepass.sim.protocol.recorder import record
 from tilepass.sim.protocol.schedule import run_random
 

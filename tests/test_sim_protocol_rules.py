@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocol_explore import explore
 from tilepass.sim.protocol.barrier import Barrier
 from tilepass.sim.protocol.clocks import Clock, join
 from tilepass.sim.protocol.events import Event, Kind, Memory, Place, Recording, Region, Thread
-from tilepass.sim.protocol.explore import explore
 from tilepass.sim.protocol.findings import (
     BarrierMisuse,
     MissingFence,

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from triton._C import libtriton
 
+from tests.protocol_mutants import mutants
 from tests.protocol_support import SCHEMES, load, problem
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton import bridge
@@ -23,7 +24,6 @@ from tilepass.ir.types import MemDescType, TensorDescType, TensorType, element_b
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import mutants
 from tilepass.sim.protocol.problems import Problem
 
 _BAR = "!ttg.memdesc<1xi64, #bar, #smem, mutable>"

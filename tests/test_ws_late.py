@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.protocol_mutants import Mutant, mutants
 from tests.protocol_support import module_of
 from tests.ws_split_kernels import Nest, run_pass, specialized
 from tilepass.core.errors import PassFailure
@@ -17,7 +18,6 @@ from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.command import check_protocol
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import Mutant, mutants
 from tilepass.sim.protocol.problems import Problem
 
 STAGES = 3

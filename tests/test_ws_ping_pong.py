@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.protocol_mutants import Mutant, mutants
 from tests.protocol_support import module_of
 from tests.ws_core_support import compile_with
 from tests.ws_split_kernels import Nest, run_pass, specialized
@@ -19,7 +20,6 @@ from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.command import check_protocol
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import Mutant, mutants
 from tilepass.sim.protocol.problems import Problem
 
 STAGES = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.protocol_mutants import mutants
 from tests.protocol_support import module_of
 from tests.ws_split_kernels import EPILOGUES, Nest, run_pass, specialized
 from tilepass.core.errors import PassFailure
@@ -14,7 +15,6 @@ from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.command import check_protocol
 from tilepass.sim.protocol.compiler import ProtocolProgram
-from tilepass.sim.protocol.mutants import mutants
 from tilepass.sim.protocol.problems import Problem
 
 STAGES = 3

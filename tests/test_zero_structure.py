@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fuzz_zero_structure import campaign
+from tests.fuzz_zero_structure.campaign import Outcome, check, run
+from tests.fuzz_zero_structure.concrete_matrix import shuffle
+from tests.fuzz_zero_structure.recipe import Recipe, zero_tiles
+from tests.fuzz_zero_structure.tracing import lowered
 from tilepass.analysis.zero_structure import Assumption, Limits, analyse, owners
 from tilepass.analysis.zero_structure.assembly import is_harmless
-from tilepass.analysis.zero_structure.fuzz import campaign
-from tilepass.analysis.zero_structure.fuzz.campaign import Outcome, check, run
-from tilepass.analysis.zero_structure.fuzz.concrete_matrix import shuffle
-from tilepass.analysis.zero_structure.fuzz.recipe import Recipe, zero_tiles
-from tilepass.analysis.zero_structure.fuzz.tracing import lowered
 from tilepass.analysis.zero_structure.integers import binary, compare, convert, negated, refine
 from tilepass.analysis.zero_structure.intervals import Interval, Intervals, limits_of
 from tilepass.analysis.zero_structure.ops_gpu import source_lane

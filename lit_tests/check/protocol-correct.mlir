@@ -3,8 +3,7 @@
 
 // A buffer handed over and back, once; nothing to report.
 
-// CHECK: protocol: 3 schedules of 1 problem (each a program and its shapes, 64);
-// CHECK-SAME: every schedule of 1 problem (each a program and its shapes, 64)
+// CHECK: protocol: 3 schedules of 1 problem (each a program and its shapes, 64)
 // ALONE-NOT: protocol:
 
 #barrier = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>

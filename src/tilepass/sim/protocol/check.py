@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tilepass.sim.faults import Fault, SimulatorFailure
+from tilepass.sim.faults import Fault
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.events import Kind, Recording
-from tilepass.sim.protocol.explore import explore
 from tilepass.sim.protocol.problems import Problem
 from tilepass.sim.protocol.recorder import TooLong, record
 from tilepass.sim.protocol.report import legend, trace_lines
 from tilepass.sim.protocol.schedule import run_random
-
-# Up to so many problems of up to so many events are explored exhaustively, up to so many states.
-_EXHAUSTED, _SMALL, _STATES = 8, 120, 10_000
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,6 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list[Finding])
     problems: list[Problem] = field(default_factory=list[Problem])
     schedules: int = 0
-    exhausted: list[Problem] = field(default_factory=list[Problem])
-    """Problems of which all schedules were tried, one by one."""
     asynchronous: bool = False
     """Whether there was anything that could happen in another order."""
 
@@ -63,7 +57,7 @@ class Outcome:
 
 
 def check(program: ProtocolProgram, problems: Sequence[Problem], seeds: int) -> Outcome:
-    """Execute every problem with `seeds` schedules, and some small ones with all.
+    """Execute every problem with `seeds` schedules.
 
     Raises CannotFollow; TooLong only where all problems are.
     """
@@ -78,41 +72,21 @@ def check(program: ProtocolProgram, problems: Sequence[Problem], seeds: int) -> 
         if finding:
             outcome.add(finding)
         if recording:
-            _explore(recording, problem, seeds, outcome)
+            _execute_all(recording, problem, seeds, outcome)
     if too_long and not outcome.problems:
         raise too_long
     return outcome
 
 
-def _explore(recording: Recording, problem: Problem, seeds: int, outcome: Outcome) -> None:
+def _execute_all(recording: Recording, problem: Problem, seeds: int, outcome: Outcome) -> None:
     asynchronous = any(
         event.kind is not Kind.ALLOCATE for thread in recording.threads for event in thread.events
     )
     outcome.asynchronous |= asynchronous
-    found = False
     for seed in range(seeds if asynchronous else 1):
         outcome.schedules += 1
         if finding := execute(recording, problem, seed):
             outcome.add(finding)
-            found = True
-    if not found and len(outcome.exhausted) < _EXHAUSTED and _is_small(recording):
-        outcome.exhausted += [problem] if exhaust(recording) else []
-
-
-def exhaust(recording: Recording) -> bool:
-    """Whether all schedules could be tried.
-
-    Raises SimulatorFailure where one of them fails although `execute` finds nothing.
-    """
-    exploration = explore(recording, _STATES)
-    if exploration.problem is not None:
-        disagreement = f"one schedule is judged right, but another fails: {exploration.problem}"
-        raise SimulatorFailure(AssertionError(disagreement))
-    return exploration.complete
-
-
-def _is_small(recording: Recording) -> bool:
-    return sum(len(thread.events) for thread in recording.threads) <= _SMALL
 
 
 def find(program: ProtocolProgram, problem: Problem, seeds: Iterable[int]) -> Finding | None:

@@ -8,7 +8,7 @@ from tilepass.core.errors import TilepassError
 from tilepass.ir import engine
 from tilepass.sim.inputs import Shapes, parse_shapes, resolved
 from tilepass.sim.plan import make_plan
-from tilepass.sim.protocol.check import Finding, Outcome, check
+from tilepass.sim.protocol.check import Finding, check
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem, problems_of, simple_problems
 
@@ -60,8 +60,8 @@ def check_protocol(
     outcome = check(program, problems or default_problems(program, grid), seeds)
     if outcome.findings:
         raise ProtocolError(outcome.findings)
-    said = _said(outcome) + _FENCES_TO_COME * program.fences_to_come
-    return said if outcome.asynchronous else None
+    said = f"{outcome.schedules} schedules of {_listed(outcome.problems)}"
+    return said + _FENCES_TO_COME * program.fences_to_come if outcome.asynchronous else None
 
 
 def default_problems(program: ProtocolProgram, grid: Sequence[int] | None = None) -> list[Problem]:
@@ -74,11 +74,6 @@ def default_problems(program: ProtocolProgram, grid: Sequence[int] | None = None
         for place in case.programs
     ]
     return [*simple_problems(program, grid), *planned]
-
-
-def _said(outcome: Outcome) -> str:
-    every = f"; every schedule of {_listed(outcome.exhausted)}" if outcome.exhausted else ""
-    return f"{outcome.schedules} schedules of {_listed(outcome.problems)}{every}"
 
 
 def _listed(problems: Sequence[Problem]) -> str:

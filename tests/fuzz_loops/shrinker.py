@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 
-from tilepass.fuzz.loop_nests import Access, If, Loop, Nest, Statement
+from tests.fuzz_loops.nests import Access, If, Loop, Nest, Statement
 
 
 def smaller(nest: Nest) -> Iterator[Nest]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from cutlass import cute
 from cutlass.cutlass_dsl import CuTeDSL
 
-from tilepass.analysis.zero_structure.fuzz.kernels import FuzzKernel, fake_arguments
-from tilepass.analysis.zero_structure.fuzz.recipe import Recipe
+from tests.fuzz_zero_structure.kernels import FuzzKernel, fake_arguments
+from tests.fuzz_zero_structure.recipe import Recipe
 from tilepass.analysis.zero_structure.sites import tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied

@@ -12,8 +12,8 @@ from cutlass import cute, utils
 from cutlass.cute.nvgpu import warp
 from cutlass.cute.runtime import make_fake_compact_tensor
 
-from tilepass.analysis.zero_structure.fuzz.kernel_data import shapes
-from tilepass.analysis.zero_structure.fuzz.recipe import Recipe
+from tests.fuzz_zero_structure.kernel_data import shapes
+from tests.fuzz_zero_structure.recipe import Recipe
 
 HALVES = {"bf16": cutlass.BFloat16, "f16": cutlass.Float16}
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.fuzz_zero_structure import concrete_matrix, concrete_numbers
+from tests.fuzz_zero_structure.concrete_memory import Memory
+from tests.fuzz_zero_structure.concrete_numbers import Bits, NotInterpreted, as_signed
 from tilepass.analysis.zero_structure.attributes import DYNAMIC_INDEX
-from tilepass.analysis.zero_structure.fuzz import concrete_matrix, concrete_numbers
-from tilepass.analysis.zero_structure.fuzz.concrete_memory import Memory
-from tilepass.analysis.zero_structure.fuzz.concrete_numbers import Bits, NotInterpreted, as_signed
 from tilepass.analysis.zero_structure.machine import Execution
 from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Address, Fields, Scalar, Type, Vector, size_of

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tilepass.analysis.zero_structure.fuzz.recipe import Recipe
+from tests.fuzz_zero_structure.recipe import Recipe
 
 # One element in this many is Inf or NaN where such are wanted.
 _SPECIAL_EVERY = 5

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilepass.analysis.zero_structure.attributes import MatrixMove, MatrixProduct
-from tilepass.analysis.zero_structure.fuzz.concrete_memory import Memory
-from tilepass.analysis.zero_structure.fuzz.concrete_numbers import (
+from tests.fuzz_zero_structure.concrete_memory import Memory
+from tests.fuzz_zero_structure.concrete_numbers import (
     Bits,
     NotInterpreted,
     as_float,
     from_float,
 )
+from tilepass.analysis.zero_structure.attributes import MatrixMove, MatrixProduct
 from tilepass.analysis.zero_structure.types import Scalar
 
 _TYPES = {

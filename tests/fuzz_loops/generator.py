@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tilepass.fuzz.loop_nests import (
+from tests.fuzz_loops.nests import (
     BINARY,
     COMPARE,
     Access,

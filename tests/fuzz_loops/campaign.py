@@ -17,6 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tests.fuzz_loops.generator import random_nest
+from tests.fuzz_loops.lowering import FUSION, Lowering
+from tests.fuzz_loops.nests import LENGTH, Nest
+from tests.fuzz_loops.shrinker import smaller
 from tilepass.analysis.loop_fusion import clamp_upper_bound, fusion_obstacle
 from tilepass.analysis.nest_facts import Obstacle, match_nest
 from tilepass.core.errors import TilepassError
@@ -24,10 +28,6 @@ from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
-from tilepass.fuzz.loop_generator import random_nest
-from tilepass.fuzz.loop_nests import LENGTH, Nest
-from tilepass.fuzz.loop_shrinker import smaller
-from tilepass.fuzz.lowering import FUSION, Lowering
 from tilepass.ir import engine
 from tilepass.ir.loops import loops_in, outermost_loops
 from tilepass.sim.compiler import Program

@@ -60,8 +60,8 @@ SUBJECTS = (
     ),
     Subject(f"{_PASS}/match_main_loop.py", ("tests/test_ws_rules.py",), _REFUSED),
     *(
-        Subject(f"analysis/{name}.py", ("tests/test_analysis_trip_count.py", *_FUSION), _FLATTENED)
-        for name in ("trip_count", "structure")
+        Subject(module, ("tests/test_analysis_trip_count.py", *_FUSION), _FLATTENED)
+        for module in ("analysis/trip_count.py", "ir/walks.py")
     ),
     *(
         Subject(

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from tilepass.analysis.structure import ancestor_in, dominates, nested, users
 from tilepass.analysis.trip_count import assumptions, counts_unsigned, proven_order
 from tilepass.ir.engine import Module, operations, parse
 from tilepass.ir.loops import Loop, loops_in
+from tilepass.ir.walks import ancestor_in, dominates, nested, users
 
 _MASK = (1 << 32) - 1
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1

@@ -19,7 +19,8 @@ from tilepass.analysis.loop_fusion import (
     fusion_obstacle,
     trip_count_obstacle,
 )
-from tilepass.analysis.nest_facts import Obstacle, match_nest
+from tilepass.analysis.nest_facts import match_nest
+from tilepass.core.refusal import Refusal
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
@@ -115,11 +116,11 @@ def random_nest(random_source: random.Random) -> str:
     )
 
 
-def prepared(text: str) -> engine.Module | Obstacle:
+def prepared(text: str) -> engine.Module | Refusal:
     """The nest as flatten-loops hands it on, or why it would not."""
     module = bridge.to_engine(bridge.load(text, "nest.mlir"))
     nest = match_nest(outermost_loops(module)[0])
-    assert not isinstance(nest, Obstacle)
+    assert not isinstance(nest, Refusal)
     if obstacle := fusion_obstacle(nest, COMPILER):
         return obstacle
     if trip_count_obstacle(nest, COMPILER):
@@ -158,7 +159,7 @@ def _differ(before: Program, after: Program, tiles: int, lower: int, upper: int)
 def test_allowed_nests_keep_their_values(seed: int) -> None:
     text = random_nest(random.Random(seed))
     module = prepared(text)
-    if isinstance(module, Obstacle):
+    if isinstance(module, Refusal):
         assert re.search("carr|ends with scf.if", str(module))
     else:
         assert differences(module) == [], text
@@ -166,7 +167,7 @@ def test_allowed_nests_keep_their_values(seed: int) -> None:
 
 def test_enough_random_nests_are_allowed() -> None:
     outcomes = [prepared(random_nest(random.Random(seed))) for seed in range(60)]
-    allowed = sum(not isinstance(outcome, Obstacle) for outcome in outcomes)
+    allowed = sum(not isinstance(outcome, Refusal) for outcome in outcomes)
     assert 15 <= allowed <= 50
 
 
@@ -215,7 +216,7 @@ def test_clamp_is_needed_exactly_where_it_is_added() -> None:
     plain = bridge.to_engine(bridge.load(simple(), "nest.mlir"))
     wrong = differences(plain)
     nest = match_nest(outermost_loops(plain)[0])
-    assert not isinstance(nest, Obstacle)
+    assert not isinstance(nest, Refusal)
     assert bool(wrong) == (trip_count_obstacle(nest, COMPILER) is not None)
     assert all(upper < lower for _, lower, upper in wrong)
 
@@ -235,5 +236,5 @@ def test_bounds_that_fusing_would_move(bound: str, reason: str | None) -> None:
         "%lower to %upper", "%lower to %bound"
     )
     found = prepared(text)
-    assert isinstance(found, Obstacle) == (reason is not None)
+    assert isinstance(found, Refusal) == (reason is not None)
     assert reason is None or reason in str(found)

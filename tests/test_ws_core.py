@@ -27,6 +27,7 @@ from tilepass.core.errors import PassFailure
 from tilepass.core.figures import StaticFigures
 from tilepass.core.options import build_options
 from tilepass.core.pass_base import Target
+from tilepass.core.refusal import Refusal
 from tilepass.core.registry import find_pass, source_hash
 from tilepass.ir import engine
 from tilepass.ir.loops import outermost_loops
@@ -34,7 +35,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
-    Refusal,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.match import match
 from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan

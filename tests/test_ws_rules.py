@@ -10,8 +10,9 @@ import pytest
 from tests.protocol_support import module_of
 from tests.ws_split_kernels import Nest
 from tilepass.core.pass_base import Target
+from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Module, Operation, ir, operations
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.match import candidate_loops, match
 from tilepass.passes.triton.epilogue_warp_specialize.read_back import (
     may_read,

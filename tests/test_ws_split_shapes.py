@@ -8,6 +8,7 @@ from tests.protocol_support import module_of
 from tests.ws_split_kernels import Nest
 from tilepass.core.errors import ParseError
 from tilepass.core.pass_base import Target
+from tilepass.core.refusal import Refusal
 from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 from tilepass.ir.build import Builder
@@ -25,7 +26,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.budget import (
     limits_of,
     requested_registers,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.description import Refusal
 from tilepass.passes.triton.epilogue_warp_specialize.match import match
 from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
 from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import TileSlice, slice_of

@@ -9,15 +9,14 @@ from typing import Literal
 from tilepass.analysis.cost_model import accumulator_choice
 from tilepass.analysis.nest_facts import DOTS, shape_of
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
-from tilepass.core.diagnostics import Diagnostic
-from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, ir
-from tilepass.ir.loops import Loop, loops_in
+from tilepass.ir.loops import FOR, Loop, loops_in
+from tilepass.ir.walks import ancestors
 
 _DISALLOW = "tt.disallow_acc_multi_buffer"
 # Tensor memory: 128 lanes of 512 columns; the smallest allocation is 32 columns.
@@ -63,20 +62,19 @@ class AccMultiBuffer(Pass):
                 self._decide(loop, dots, context)
 
     def _decide(self, loop: Loop, dots: list[engine.Operation], context: PassContext) -> None:
-        if reason := _no_tensor_memory(context):
-            self._refuse(loop, reason, context)
+        mode = self.options.mode
+        facts = _no_tensor_memory(loop, context) or attempt(_facts, dots, at=loop.operation)
+        if isinstance(facts, Refusal):
+            forced = "" if mode == "auto" else f"mode={mode} has no effect on this loop"
+            context.refuse(facts, forced=forced)
             return
-        facts = attempt(_facts, dots)
-        if isinstance(facts, NotUnderstood):
-            self._refuse(loop, str(facts), context)
-            return
-        around = _with_parents(loop)
+        around = [loop, *(Loop(each) for each in ancestors(loop.operation) if each.name == FOR)]
         current = any(each.attribute(_DISALLOW) is not None for each in around)
         decision = context.decide(
             "acc-multi-buffer",
             loop.operation,
             facts,
-            forced=None if self.options.mode == "auto" else self.options.mode,
+            forced=None if mode == "auto" else mode,
             model=accumulator_choice,
             default=Choice("disallow" if current else "allow", "as the source has it"),
         )
@@ -86,23 +84,16 @@ class AccMultiBuffer(Pass):
         else:
             context.remarks.analysis(loop.operation, f"unchanged: {decision}")
 
-    def _refuse(self, loop: Loop, reason: str, context: PassContext) -> None:
-        if self.options.mode == "auto":
-            context.remarks.missed(loop.operation, reason)
-            return
-        message = f"mode={self.options.mode} has no effect on this loop: {reason}"
-        place = context.remarks.locate(loop.operation)
-        raise TilepassError(Diagnostic("error", message, place).format())
 
-
-def _no_tensor_memory(context: PassContext) -> str:
-    """Why the target has no accumulators in tensor memory, empty if it has (sm_100 to sm_119)."""
+def _no_tensor_memory(loop: Loop, context: PassContext) -> Refusal | None:
+    """For targets without accumulators in tensor memory: all but sm_100 to sm_119."""
     target = context.target
     if target is None:
-        return ""
+        return None
     if target.backend == "cuda" and isinstance(target.arch, int) and 100 <= target.arch < 120:
-        return ""
-    return f"{target} keeps accumulators in registers, of which there is one set"
+        return None
+    reason = f"{target} keeps accumulators in registers, of which there is one set"
+    return Refusal(loop.operation, reason)
 
 
 def _facts(dots: list[engine.Operation]) -> Mapping[str, Fact]:
@@ -114,13 +105,6 @@ def _facts(dots: list[engine.Operation]) -> Mapping[str, Fact]:
         ),
         "dots": len(dots),
     }
-
-
-def _with_parents(loop: Loop) -> list[Loop]:
-    around = [loop]
-    while (parent := around[-1].parent) is not None:
-        around.append(parent)
-    return around
 
 
 def _set(loop: Loop, disallow: bool) -> bool:

@@ -14,14 +14,14 @@ from tilepass.analysis.dot_waits import (
     find_uncovered_reads,
     pendings_of,
 )
-from tilepass.analysis.structure import dominates
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation, ir
 from tilepass.ir.loops import defining_operation, is_inside
+from tilepass.ir.walks import ancestors, dominates
 
 # Its ptxas (CUDA 13.4) keeps registers that are in flight over a loop's back edge.
 _REPAIRED = (3, 9)
@@ -122,9 +122,9 @@ class FixDotWait(Pass):
 
 
 def _repair(function: Operation, context: PassContext) -> None:
-    waits = attempt(find_uncovered_reads, function)
-    if isinstance(waits, NotUnderstood):
-        context.remarks.missed(function, f"reads of dots were not checked: {waits}")
+    waits = attempt(find_uncovered_reads, function, at=function)
+    if isinstance(waits, Refusal):
+        context.refuse(waits, "reads of dots were not checked")
         return
     while waits.reads:
         # A wait in the branch that a reset belongs to covers the reset too.
@@ -161,15 +161,7 @@ def _visible(value: ir.Value, operation: Operation) -> bool:
     if source is not None:
         return dominates(source, operation)
     owner = ir.BlockArgument(value).owner.owner.operation
-    return any(owner == each for each in _ancestors(operation)) and not is_inside(value, operation)
-
-
-def _ancestors(operation: Operation) -> list[Operation]:
-    found: list[Operation] = []
-    while operation.parent is not None:
-        operation = operation.parent.operation
-        found.append(operation)
-    return found
+    return owner in ancestors(operation) and not is_inside(value, operation)
 
 
 def _distinct(values: list[ir.Value]) -> list[ir.Value]:
@@ -204,9 +196,9 @@ def _insert(change: InsertWait, context: PassContext) -> None:
 
 
 def _protect_registers(function: Operation, context: PassContext) -> None:
-    overwrites = attempt(find_overwrites, function)
-    if isinstance(overwrites, NotUnderstood):
-        context.remarks.missed(function, f"dots' registers were not checked: {overwrites}")
+    overwrites = attempt(find_overwrites, function, at=function)
+    if isinstance(overwrites, Refusal):
+        context.refuse(overwrites, "dots' registers were not checked")
         return
     while overwrites:
         for overwrite in overwrites:

@@ -15,7 +15,6 @@ from tilepass.analysis.loop_fusion import (
     trip_count_obstacle,
 )
 from tilepass.analysis.nest_facts import (
-    Obstacle,
     dots_in,
     fused_shared_bytes,
     has_inner_loop,
@@ -25,16 +24,15 @@ from tilepass.analysis.nest_facts import (
     starts_at_program_id,
 )
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
-from tilepass.core.diagnostics import Diagnostic
-from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Forms, Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module, copied_at, ir
 from tilepass.ir.loops import Loop, LoopNest, outermost_loops
 
 _FLATTEN = "tt.flatten"
+_FORCED = "mode=on, but this loop cannot be flattened"
 _OLDEST_ARCH = 80
 
 
@@ -106,21 +104,19 @@ class FlattenLoops(Pass):
             if self.options.mode == "off":
                 _decide_off(loop, context)
                 continue
-            nest = attempt(self._match, loop, context)
-            if isinstance(nest, NotUnderstood):
-                nest = Obstacle(str(nest), "", fatal=False)
-            if isinstance(nest, Obstacle):
+            nest = attempt(self._match, loop, context, at=loop.operation)
+            if isinstance(nest, Refusal):
                 self._refuse(loop, nest, context)
             elif nest is not None:
                 self._decide(nest, module, context)
 
-    def _match(self, loop: Loop, context: PassContext) -> LoopNest | Obstacle | None:
+    def _match(self, loop: Loop, context: PassContext) -> LoopNest | Refusal | None:
         """The nest to decide about, why there is none, or None for a loop of no interest."""
         if not _flattened(loop) and not dots_in(loop):
             return None
         tile_loop, nest = not_a_tile_loop(loop), match_nest(loop)
-        if isinstance(nest, Obstacle):
-            if nest.fatal and _flattened(loop):
+        if isinstance(nest, Refusal):
+            if not nest.harmless and _flattened(loop):
                 return nest
             if self.options.mode == "on":
                 return nest
@@ -129,30 +125,29 @@ class FlattenLoops(Pass):
         fusion = fusion_obstacle(nest, context.compiler)
         count = None if self.options.clamp else _wrong_count(nest, context)
         for wrong in (fusion, count):
-            if wrong and wrong.fatal and _flattened(loop):
+            if wrong and not wrong.harmless and _flattened(loop):
                 return wrong
         return (
             tile_loop
             or _dot_obstacle(nest)
-            or _target_obstacle(context)
+            or _target_obstacle(loop, context)
             or fusion
             or count
             or (_author_obstacle(nest, context) if self.options.mode == "auto" else None)
             or nest
         )
 
-    def _refuse(self, loop: Loop, obstacle: Obstacle, context: PassContext) -> None:
+    def _refuse(self, loop: Loop, refusal: Refusal, context: PassContext) -> None:
         if self.options.mode == "on" and _can_be_meant(loop):
-            message = f"mode=on, but this loop cannot be flattened: {obstacle}"
-            place = context.remarks.locate(loop.operation)
-            raise TilepassError(Diagnostic("error", message, place).format())
-        if not obstacle.fatal or not _flattened(loop):
-            what = "tt.flatten stays as it is" if _flattened(loop) else "not flattened"
+            context.refuse(refusal, forced=_FORCED)
+        elif not _flattened(loop):
+            context.refuse(refusal, "not flattened")
+        elif refusal.harmless:
             note = _clamp_note(_clamp_kept(loop, context))
-            context.remarks.missed(loop.operation, f"{what}: {obstacle}{note}")
-            return
-        del loop.operation.attributes[_FLATTEN]
-        context.remarks.passed(loop.operation, f"removed tt.flatten: {obstacle}")
+            context.remarks.missed(loop.operation, f"tt.flatten stays as it is: {refusal}{note}")
+        else:
+            del loop.operation.attributes[_FLATTEN]
+            context.remarks.passed(loop.operation, f"removed tt.flatten: {refusal}")
 
     def _decide(self, nest: LoopNest, module: Module, context: PassContext) -> None:
         loop, forced = nest.outer, self.options.mode == "on"
@@ -160,9 +155,7 @@ class FlattenLoops(Pass):
         facts, lost = _facts(nest, context), _lost(nest, context)
         too_much = _too_much_shared_memory(facts, context)
         if forced and too_much:
-            message = f"mode=on, but this loop cannot be flattened: {too_much}"
-            place = context.remarks.locate(loop.operation)
-            raise TilepassError(Diagnostic("error", message, place).format())
+            context.refuse(Refusal(loop.operation, too_much), forced=_FORCED)
 
         def objection(value: str) -> str:
             kept = f"{', '.join(lost)} would be lost; say mode=on or mode=off" if lost else ""
@@ -237,7 +230,7 @@ def _apply(nest: LoopNest, value: str, context: PassContext) -> list[str]:
     return clamped
 
 
-def _wrong_count(nest: LoopNest, context: PassContext) -> Obstacle | None:
+def _wrong_count(nest: LoopNest, context: PassContext) -> Refusal | None:
     return trip_count_obstacle(nest, context.compiler) or tile_count_obstacle(nest)
 
 
@@ -255,7 +248,7 @@ def _clamp(nest: LoopNest, context: PassContext) -> list[str]:
 
 def _clamp_kept(loop: Loop, context: PassContext) -> list[str]:
     """The same for a loop that keeps the `tt.flatten` of its author, whatever the reason."""
-    nest = attempt(match_nest, loop) if _flattened(loop) else None
+    nest = attempt(match_nest, loop, at=loop.operation) if _flattened(loop) else None
     return _clamp(nest, context) if isinstance(nest, LoopNest) else []
 
 
@@ -293,29 +286,30 @@ def _can_be_meant(loop: Loop) -> bool:
     return bool(dots_in(loop)) and (has_inner_loop(loop) or starts_at_program_id(loop))
 
 
-def _dot_obstacle(nest: LoopNest) -> Obstacle | None:
+def _dot_obstacle(nest: LoopNest) -> Refusal | None:
     if dots_in(nest.inner[0]):
         return None
-    return Obstacle("the inner loop holds no dot", "", fatal=False)
+    return Refusal(nest.outer.operation, "the inner loop holds no dot", harmless=True)
 
 
-def _target_obstacle(context: PassContext) -> Obstacle | None:
+def _target_obstacle(loop: Loop, context: PassContext) -> Refusal | None:
     target = context.target
     if target is None or target.backend != "cuda" or not isinstance(target.arch, int):
         return None
     if target.arch >= _OLDEST_ARCH:
         return None
-    return Obstacle(f"Triton fuses no loops for {target}", "", fatal=False)
+    return Refusal(loop.operation, f"Triton fuses no loops for {target}", harmless=True)
 
 
-def _author_obstacle(nest: LoopNest, context: PassContext) -> Obstacle | None:
+def _author_obstacle(nest: LoopNest, context: PassContext) -> Refusal | None:
     """Where a change of `tt.flatten` would undo something else that the author asked for."""
     facts = nest_facts(nest, context)
     if facts["warp_specialized"] and facts["arch"] == 90 and facts["num_warps"] == 4:
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the loop asks for warp specialization, which sm_90 gives to loops that are not "
             "flattened only",
             "say mode=on or mode=off",
-            fatal=False,
+            harmless=True,
         )
     return None

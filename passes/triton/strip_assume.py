@@ -9,6 +9,7 @@ from tilepass.ir import engine
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Module, Operation, ir
 from tilepass.ir.loops import defining_operation, is_inside_operation
+from tilepass.ir.walks import module_integer
 
 ASSUME = "llvm.intr.assume"
 SPECIALIZE = "tt.warp_specialize"
@@ -74,17 +75,10 @@ def why_not_specialized(loops: list[Operation], function: list[Operation]) -> st
         return "no loop of the function asks for warp specialization"
     if any(each.name == "scf.if" and len(each.regions[1].blocks) for each in function):
         return "a function with an else branch is not warp specialized"
-    warps = _warps_of(loops[0])
+    warps = module_integer(loops[0], "ttg.num-warps")
     if warps != _WARPS:
         return f"a program of {warps} warps is not warp specialized"
     return ""
-
-
-def _warps_of(operation: Operation) -> int | None:
-    while operation.parent is not None:
-        operation = operation.parent.operation
-    attribute = operation.attributes.get("ttg.num-warps")
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def _erase_unused(value: ir.Value) -> None:

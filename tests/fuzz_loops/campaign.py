@@ -22,9 +22,10 @@ from tests.fuzz_loops.lowering import FUSION, Lowering
 from tests.fuzz_loops.nests import LENGTH, Nest
 from tests.fuzz_loops.shrinker import smaller
 from tilepass.analysis.loop_fusion import clamp_upper_bound, fusion_obstacle
-from tilepass.analysis.nest_facts import Obstacle, match_nest
+from tilepass.analysis.nest_facts import match_nest
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import PassContext, Target
+from tilepass.core.refusal import Refusal
 from tilepass.core.remarks import RemarkSink
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.versions import triton_version
@@ -176,7 +177,7 @@ class Checker:
         """Whether the conditions for fusing hold."""
         nests = [match_nest(loop) for loop in outermost_loops(module)]
         return not any(
-            isinstance(nest, Obstacle) or fusion_obstacle(nest, self._version) for nest in nests
+            isinstance(nest, Refusal) or fusion_obstacle(nest, self._version) for nest in nests
         )
 
     def _judge(self, before: Program, module: engine.Module, seed: int) -> Verdict:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation
@@ -56,12 +56,12 @@ class CuteVectorizeCopies(Pass):
         if most not in _SIZES:
             raise OptionError(f"bytes={most}: vectors have 2, 4, 8 or 16 bytes")
         for place, copy in list(_copy_loops(module)):
-            if isinstance(copy, str):
-                context.remarks.missed(place, f"copy loop: {copy}")
+            if isinstance(copy, Refusal):
+                context.refuse(copy, "copy loop")
                 continue
             width = _width(copy, most)
             if width == 1:
-                context.remarks.missed(place, f"{copy}: {_obstacle(copy, most)}")
+                context.refuse(Refusal(place, _obstacle(copy, most)), str(copy))
                 continue
             emit_vectors(copy, width)
             size = width * copy.source.tensor.bits // 8
@@ -76,11 +76,12 @@ def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLo
             yield place, copy
 
 
-def _copy_loops(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop | str]]:
+def _copy_loops(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop | Refusal]]:
     for loop in [each for each in engine.operations(module) if each.name == FOR]:
-        copy = attempt(copy_loop, loop)
+        place = _location(loop)
+        copy = attempt(copy_loop, loop, at=place)
         if copy is not None:
-            yield _location(loop), str(copy) if isinstance(copy, NotUnderstood) else copy
+            yield place, Refusal(place, copy) if isinstance(copy, str) else copy
 
 
 def _location(loop: Operation) -> SourceLocation | None:

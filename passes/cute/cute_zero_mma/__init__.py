@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_vectorize_copies import vectorizable
@@ -23,7 +23,7 @@ from tilepass.passes.cute.cute_zero_mma.knowledge import (
 from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
 from tilepass.passes.cute.cute_zero_mma.search import DENSE
 from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
-from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, OutOfReach, gemm_sites
+from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
 from tilepass.passes.cute.cute_zero_mma.structures import NONE, parse_tiles
 
 
@@ -73,11 +73,11 @@ class CuteZeroMma(Pass):
         """Find out which tiles are zero, then rewrite or check gemm by gemm."""
         asked_for = parse_order(self.options.order)
         sites = self._reachable(module, context)
-        known = attempt(self._knowledge, module, sites, context)
-        if isinstance(known, NotUnderstood):
-            if self.options.mode != "auto":
+        known = attempt(self._knowledge, module, sites, context, at=None)
+        if isinstance(known, Refusal):
+            if known.error and self.options.mode != "auto":
                 raise known.error
-            context.remarks.missed(None, f"nothing left out: {known}")
+            context.refuse(known, "nothing left out")
             return
         zero_sites = [site for site in sites if known[site.index].zeros]
         for site in sites:
@@ -100,9 +100,9 @@ class CuteZeroMma(Pass):
 
     def _reachable(self, module: Module, context: PassContext) -> list[GemmSite]:
         sites: list[GemmSite] = []
-        for site in selected(gemm_sites(module), self.options.sites):
-            if isinstance(site, OutOfReach):
-                context.remarks.missed(site.operation, f"gemm {site.index}: {site.reason}")
+        for index, site in selected(gemm_sites(module), self.options.sites).items():
+            if isinstance(site, Refusal):
+                context.refuse(site, f"gemm {index}")
             else:
                 sites.append(site)
         return sites

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.diagnostics import SourceLocation
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.ir import engine
 from tilepass.ir.asides import operands_of
-from tilepass.ir.engine import Module, Operation, ir, same_value
+from tilepass.ir.engine import Module, Operation, same_value
+from tilepass.ir.walks import ancestors
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment, fragment_of
 
 _ATOM = re.compile(
@@ -69,36 +69,22 @@ class GemmSite:
         return f"gemm {self.index} ({file}:{self.location.line})"
 
 
-@dataclass(frozen=True)
-class OutOfReach:
-    """A `cute.gemm` that this pass leaves alone, and why."""
-
-    index: int
-    operation: Operation
-    reason: str
-
-
-def gemm_sites(module: Module) -> list[GemmSite | OutOfReach]:
+def gemm_sites(module: Module) -> list[GemmSite | Refusal]:
     """All gemms of a module in program order."""
     gemms = [each for each in engine.operations(module) if each.name == "cute.gemm"]
-    found: list[GemmSite | OutOfReach] = []
-    for index, operation in enumerate(gemms):
-        site = attempt(_site, index, operation)
-        unknown = isinstance(site, NotUnderstood)
-        found.append(OutOfReach(index, operation, str(site)) if unknown else site)
-    return found
+    return [attempt(_site, index, gemm, at=gemm) for index, gemm in enumerate(gemms)]
 
 
-def _site(index: int, operation: Operation) -> GemmSite | OutOfReach:
+def _site(index: int, operation: Operation) -> GemmSite | Refusal:
     operands = operands_of(operation)
     if len(operands) != 5:
         reason = f"it has {len(operands)} operands, expected MMA, D, A, B and C"
-        return OutOfReach(index, operation, reason)
+        return Refusal(operation, reason)
     mma, d, a, b, c = operands
     kind = str(mma.type)
     atom = _ATOM.search(kind)
     if atom is None:
-        return OutOfReach(index, operation, _other_instruction(kind))
+        return Refusal(operation, _other_instruction(kind))
     fragments = [fragment_of(value) for value in (d, a, b)]
     accumulator, left, right = fragments
     if accumulator is None or left is None or right is None:
@@ -107,17 +93,17 @@ def _site(index: int, operation: Operation) -> GemmSite | OutOfReach:
             f"operand {which} is {(d, a, b)['DAB'.index(which)].type}, expected a register "
             "fragment with a static layout (value, tile, tile)"
         )
-        return OutOfReach(index, operation, reason)
+        return Refusal(operation, reason)
     if not same_value(d, c):
         reason = "C and D are different tensors; only an accumulator updated in place is supported"
-        return OutOfReach(index, operation, reason)
+        return Refusal(operation, reason)
     (m, k), (n, k_of_b) = left.tiles, right.tiles
     if k != k_of_b or accumulator.tiles != (m, n):
         reason = (
             f"A has {left.tiles}, B {right.tiles} and D {accumulator.tiles} tiles: they do not "
             "agree on M, N and K"
         )
-        return OutOfReach(index, operation, reason)
+        return Refusal(operation, reason)
     warps = _WARPS.search(kind)
     return GemmSite(
         index,
@@ -132,7 +118,7 @@ def _site(index: int, operation: Operation) -> GemmSite | OutOfReach:
         accumulator,
         left,
         right,
-        any(parent.name in _LOOPS for parent in _parents(operation)),
+        any(each.name in _LOOPS for each in ancestors(operation)),
     )
 
 
@@ -154,10 +140,3 @@ def _is_permuted(kind: str) -> bool:
 def _source_text(operation: Operation) -> str:
     match = _SOURCE_TEXT.match(str(operation.location))
     return match[1] if match else ""
-
-
-def _parents(operation: Operation) -> Iterator[ir.Operation]:
-    parent = operation.parent
-    while parent is not None:
-        yield parent.operation
-        parent = parent.operation.parent

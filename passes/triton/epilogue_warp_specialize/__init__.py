@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from tilepass.analysis.loop_attributes import lost_by_specializing
 from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.decisions import Choice, Fact
-from tilepass.core.diagnostics import Diagnostic
-from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Forms, Pass, PassContext, Target
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module, copied_at
 from tilepass.ir.loops import Loop, nest_of
@@ -20,7 +18,6 @@ from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_ch
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     DESCRIPTOR_MAKERS,
     PersistentNest,
-    Refusal,
 )
 from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
 from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
@@ -129,9 +126,9 @@ class EpilogueWarpSpecialize(Pass):
         if self.options.scheme == "none":
             return
         for loop in candidate_loops(module):
-            nest = _limited_registers(loop, context) or attempt(match, loop, context.target)
-            if isinstance(nest, NotUnderstood):
-                nest = Refusal(loop.operation, str(nest))
+            nest = _limited_registers(loop, context) or attempt(
+                match, loop, context.target, at=loop.operation
+            )
             if isinstance(nest, Refusal):
                 self._refuse(loop, nest, context)
             else:
@@ -152,9 +149,9 @@ class EpilogueWarpSpecialize(Pass):
             return
         for name, refusal in refusals.items():
             context.remarks.analysis(refusal.operation, f"{name} cannot be built: {refusal}")
-        facts = attempt(self._facts, nest, plans, context)
-        if isinstance(facts, NotUnderstood):
-            self._refuse(nest.outer, Refusal(nest.outer.operation, str(facts)), context)
+        facts = attempt(self._facts, nest, plans, context, at=nest.outer.operation)
+        if isinstance(facts, Refusal):
+            self._refuse(nest.outer, facts, context)
             return
         decision = context.decide(
             "warp-specialize",
@@ -178,8 +175,7 @@ class EpilogueWarpSpecialize(Pass):
         _build(nest, plan, machine)
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
-        plan = attempt(self._choose, SCHEMES[name], nest, machine)
-        return Refusal(nest.dot, str(plan)) if isinstance(plan, NotUnderstood) else plan
+        return attempt(self._choose, SCHEMES[name], nest, machine, at=nest.dot)
 
     def _choose(self, scheme: Scheme, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         refusal = scheme.obstacle(nest, machine) or late_refusal(nest, self.options)
@@ -214,12 +210,9 @@ class EpilogueWarpSpecialize(Pass):
 
     def _refuse(self, loop: Loop, refusal: Refusal, context: PassContext) -> None:
         scheme = self.options.scheme
-        if scheme == "auto" or not _can_be_meant(loop):
-            context.remarks.missed(refusal.operation, f"not specialized: {refusal}")
-            return
-        message = f"scheme={scheme}, but this loop cannot be specialized so: {refusal}"
-        place = context.remarks.locate(refusal.operation)
-        raise TilepassError(Diagnostic("error", message, place).format())
+        asked_for = scheme != "auto" and _can_be_meant(loop)
+        forced = f"scheme={scheme}, but this loop cannot be specialized so" if asked_for else ""
+        context.refuse(refusal, "not specialized", forced=forced)
 
 
 def _build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
+from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Operation, ir, operations, same_value
 from tilepass.ir.layouts import (
     NvmmaShared,
@@ -34,18 +35,6 @@ _Found = TypeVar("_Found")
 
 # Pure to the program, yet no partition may repeat them: they write a descriptor to global memory.
 DESCRIPTOR_MAKERS = ("tt.make_tensor_descriptor", "ttng.reinterpret_tensor_descriptor")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a nest cannot be specialized: the operation to blame, the reason, what would help."""
-
-    operation: Operation
-    reason: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.reason}; {self.hint}" if self.hint else self.reason
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tilepass.analysis.structure import users
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.engine import Operation, ir, operations, plain
+from tilepass.ir.walks import users
 from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones, tile_slice
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
 from tilepass.analysis.nest_facts import dots_in
-from tilepass.analysis.structure import nested
 from tilepass.core.pass_base import Target
-from tilepass.ir.engine import Module, Operation, ir, operations
+from tilepass.ir.engine import Module, ir, operations
 from tilepass.ir.loops import FOR, Loop, LoopNest, nest_of, outermost_loops
+from tilepass.ir.walks import function_of, module_integer, nested
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,
@@ -68,7 +68,7 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
     assert way is not None
     before = [view.operation for block in way for view in block]
     return PersistentNest(
-        function=_function_of(outer),
+        function=function_of(outer),
         outer=nest.outer,
         inner=nest.inner[0],
         prelude=(*before[: before.index(outer)], *invariant),
@@ -84,7 +84,7 @@ def _take_apart(nest: LoopNest) -> PersistentNest | Refusal:
         tile_loads=epilogue.tile_loads,
         tma_stores=epilogue.tma_stores,
         pointer_stores=epilogue.pointer_stores,
-        num_warps=_module_integer(outer, "ttg.num-warps", 0),
+        num_warps=module_integer(outer, "ttg.num-warps") or 0,
         scratch_bytes=scratch_of(nest, epilogue.tile_loads, epilogue.tma_stores),
     )
 
@@ -102,16 +102,16 @@ def _wrong_target(loop: Loop, target: Target | None) -> Refusal | None:
 
 def _wrong_module(loop: Loop) -> Refusal | None:
     operation = loop.operation
-    ctas = _module_integer(operation, "ttg.num-ctas", 1)
-    if ctas != 1:
+    ctas = module_integer(operation, "ttg.num-ctas")
+    if ctas not in (None, 1):
         return Refusal(operation, f"num-ctas = {ctas}: buffers and barriers are those of one CTA")
-    if not _module_integer(operation, "ttg.num-warps", 0):
+    if not module_integer(operation, "ttg.num-warps"):
         return Refusal(operation, "the module does not say how many warps it has (ttg.num-warps)")
     return None
 
 
 def _wrong_function(loop: Loop) -> Refusal | None:
-    function = _function_of(loop.operation)
+    function = function_of(loop.operation)
     for each in operations(function):
         if each.name == SPECIALIZE:
             return Refusal(each, "the kernel is warp-specialized already")
@@ -162,18 +162,3 @@ def _wrong_carried(nest: LoopNest) -> Refusal | None:
         if any(True for _ in carried.result.uses):
             return Refusal(nest.outer.operation, "a result of the tile loop is used behind it")
     return None
-
-
-def _function_of(operation: Operation) -> Operation:
-    current = operation
-    while current.name != "tt.func" and current.parent is not None:
-        current = current.parent.operation
-    return current
-
-
-def _module_integer(operation: Operation, name: str, default: int) -> int:
-    current = operation
-    while current.parent is not None:
-        current = current.parent.operation
-    attribute = current.attributes.get(name)
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else default

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilepass.analysis.memory_order import root_of
-from tilepass.analysis.structure import users
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir, operations
 from tilepass.ir.loops import LoopNest, backward_slice, defining_operation
+from tilepass.ir.walks import users
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     Refusal,
     TileLoad,

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tilepass.analysis.nest_facts import DOTS, dots_in
-from tilepass.analysis.structure import users
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.layouts import MemDescType, element_bits, parse_type
 from tilepass.ir.loops import Loop, LoopNest, backward_slice, defining_operation
+from tilepass.ir.walks import users
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     DotOperand,
     Refusal,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilepass.analysis.structure import users
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.layouts import TensorType
 from tilepass.ir.loops import defining_operation
+from tilepass.ir.walks import users
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.core.anchor import Anchor
-from tilepass.core.attempt import NotUnderstood, attempt
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation
@@ -59,10 +59,10 @@ class WarpSpecializeLegality(Pass):
             loops = [each for each in inside if SPECIALIZE in each.attributes]
             if not loops:
                 continue
-            function_facts = attempt(marked_function, loops, inside)
+            function_facts = attempt(marked_function, loops, inside, at=loops[0])
             verdict = (
                 Verdict("not judged", str(function_facts))
-                if isinstance(function_facts, NotUnderstood)
+                if isinstance(function_facts, Refusal)
                 else judge(function_facts, Settings.of(module, context))
             )
             for loop in loops:

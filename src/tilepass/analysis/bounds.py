@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from tilepass.analysis.structure import dominates, users
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import FOR, Loop, constant_int, defining_operation
+from tilepass.ir.walks import dominates, users
 
 
 class Bounds(NamedTuple):

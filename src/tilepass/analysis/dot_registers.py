@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilepass.analysis.dot_waits import DOT, WAIT
-from tilepass.analysis.structure import ancestor_in
 from tilepass.analysis.unfinished_dots import Unfinished, find_unfinished, is_waiting_assembly
 from tilepass.ir import engine
 from tilepass.ir.engine import Operation, ir, plain
 from tilepass.ir.loops import FOR, Loop, defining_operation, is_inside
+from tilepass.ir.walks import ancestor_in, ancestors
 
 _LOADS = ("ttg.local_load", "tt.load", "tt.descriptor_load")
 # Their results may be in the registers that their operands are in.
@@ -111,12 +111,7 @@ def _can_wait(value: ir.Value) -> bool:
 
 
 def _loop_around(operation: Operation) -> Loop | None:
-    parent = operation.parent
-    while parent is not None:
-        if parent.operation.name == FOR:
-            return Loop(parent.operation)
-        parent = parent.operation.parent
-    return None
+    return next((Loop(each) for each in ancestors(operation) if each.name == FOR), None)
 
 
 class _Graph:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilepass.analysis.structure import users
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import FOR, Loop
+from tilepass.ir.walks import users
 
 _SELECT = "arith.select"
 # One of their regions runs, and yields their results.

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from tilepass.analysis.bounds import all_of, bounds_of
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
-from tilepass.analysis.nest_facts import Obstacle
-from tilepass.analysis.structure import ancestor_in, nested, users
 from tilepass.analysis.trip_count import (
     assumptions,
     count_bounds,
@@ -23,6 +21,7 @@ from tilepass.analysis.trip_count import (
     proven_order,
 )
 from tilepass.core.pass_base import CompilerVersion
+from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import (
@@ -32,6 +31,7 @@ from tilepass.ir.loops import (
     constant_int,
     defining_operation,
 )
+from tilepass.ir.walks import ancestor_in, nested, users
 
 # The first Triton with the repairs of #11656, #11519, #11620 and of conditions that end an
 # epilogue; 3.7 and 3.8 were not found to have any of them.
@@ -45,7 +45,7 @@ _DIVISIONS = tuple(
 )
 
 
-def fusion_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+def fusion_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | None:
     """Why flattening a nest is unsound or does not compile, None if it is fine."""
     return (
         _bound_obstacle(nest)
@@ -57,19 +57,20 @@ def fusion_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | Non
     )
 
 
-def tile_count_obstacle(nest: LoopNest) -> Obstacle | None:
+def tile_count_obstacle(nest: LoopNest) -> Refusal | None:
     """Why the fused loop may run where there is no tile: the product of a number of tiles far below
     zero and of the inner trips wraps around. `clamp_upper_bound` removes the obstacle."""
     if never_below(nest.outer):
         return None
-    return Obstacle(
+    return Refusal(
+        nest.outer.operation,
         "the number of tiles is not provably zero or more, and its product with the inner trips "
         "may wrap around",
         "assume that the upper bound of the tile loop is not below the lower one",
     )
 
 
-def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | None:
     """Why the fused loop may take a wrong number of steps.
 
     Before 3.9 fusing tests for an empty inner loop by `trip count == 0`, which is false for an
@@ -83,39 +84,42 @@ def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle |
     if order == "above":
         return None
     if any(claimed == "above" for claimed, _ in assumptions(loop)):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             f"{compiler} takes an assumption of another branch for granted and runs an empty inner "
             "loop once (#11519)",
             "assume the same in front of the tile loop",
         )
     if order == "not-below":
         return None
-    return Obstacle(
+    return Refusal(
+        nest.outer.operation,
         f"the inner loop's trip count is not provably positive, and {compiler} runs it once where "
         "its upper bound is below its lower one (#11656)",
         "write `tl.assume(upper > lower)` in front of the tile loop",
     )
 
 
-def _bound_obstacle(nest: LoopNest) -> Obstacle | None:
+def _bound_obstacle(nest: LoopNest) -> Refusal | None:
     """Fusing needs the inner bounds in front of the outer loop and moves what computes them."""
     inner = nest.inner[0]
     limits = [inner.lower_bound, inner.upper_bound, inner.step]
     sources = backward_slice(limits, nest.outer.operation)
     for source in sources:
-        if obstacle := _not_movable(source):
+        if obstacle := _not_movable(source, nest):
             return obstacle
     used = [*limits, *(operand for source in sources for operand in source.operands)]
     if any(defining_operation(value) is None and nest.outer.defines(value) for value in used):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop's bounds change from tile to tile",
             "loop over the largest range and mask what is too much",
-            fatal=False,
+            harmless=True,
         )
     return None
 
 
-def _count_obstacle(nest: LoopNest) -> Obstacle | None:
+def _count_obstacle(nest: LoopNest) -> Refusal | None:
     """Fusing subtracts the bounds of each loop, divides by its step, and multiplies the two trip
     counts, all in signed numbers of the wider loop's type.
 
@@ -127,24 +131,27 @@ def _count_obstacle(nest: LoopNest) -> Obstacle | None:
             bounds_of(each, loop.operation) for each in (loop.lower_bound, loop.upper_bound)
         )
         if counts_unsigned(loop) and min(lower.least, upper.least) < 0:
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"the {name} loop compares unsigned numbers, and fusing counts its trips signed",
                 "assume that its bounds are zero or more",
             )
         if upper.greatest - lower.least > all_of(loop.upper_bound).greatest:
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"the distance between the {name} loop's bounds may not fit their type",
                 "write `tl.assume(lower >= 0)` before the tile loop",
             )
     if bounds_of(nest.inner[0].step, nest.outer.operation).least < 1:
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop's step may be zero; fusing would divide by it even where no tile runs",
             "write `tl.assume(step > 0)` before the tile loop",
         )
     return _product_obstacle(nest)
 
 
-def _product_obstacle(nest: LoopNest) -> Obstacle | None:
+def _product_obstacle(nest: LoopNest) -> Refusal | None:
     tiles, trips = count_bounds(nest.outer), count_bounds(nest.inner[0])
     most = max(all_of(loop.upper_bound).greatest for loop in (nest.outer, nest.inner[0]))
     if most < _MOST_STEPS:
@@ -153,33 +160,38 @@ def _product_obstacle(nest: LoopNest) -> Obstacle | None:
         steps = max(2, tiles.least) * max(1, trips.least)
     if steps <= most:
         return None
-    return Obstacle("the number of tiles times that of inner trips may not fit their type", "")
+    return Refusal(
+        nest.outer.operation, "the number of tiles times that of inner trips may not fit their type"
+    )
 
 
-def _not_movable(source: Operation) -> Obstacle | None:
-    hint = "compute the bound in front of the tile loop"
+def _not_movable(source: Operation, nest: LoopNest) -> Refusal | None:
+    advice = "compute the bound in front of the tile loop"
     effects = effects_of(source)
     if effects == Effect.READ:
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop's bound is read from memory in the tile loop; fusing would read it "
             "even where no tile runs (#11601)",
-            hint,
+            advice,
         )
     if source.name in _DIVISIONS and not constant_int(source.operands[1]):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop's bound is divided by a variable in the tile loop; fusing would divide "
             "even where no tile runs",
-            hint,
+            advice,
         )
     if effects or not source.name.startswith("arith."):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             f"the inner loop's bound comes from {source.name}, which cannot leave the tile loop",
-            hint,
+            advice,
         )
     return None
 
 
-def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | None:
     """The fused loop moves a carried value on at every step, unless the epilogue makes it."""
     staying = _staying_prologue(nest)
     moving = tuple(each for each in nest.before if each not in staying)
@@ -190,14 +202,16 @@ def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | N
             continue
         late = _made_by(nest.after, value) and not _same_in_all_tiles(value, nest)
         if not late and not _read_first(carried.argument, nest, staying):
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 "a value that the tile loop carries is read after its next value is known; fusing "
                 "would read the next one",
                 "compute the next value behind the inner loop",
             )
         repaired = compiler.version >= _REPAIRED
         if not repaired and _made_by((*nest.after, *moving), value) and _count(value, yielded) > 1:
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"two carried values get one result of the epilogue, which {compiler} turns into "
                 "invalid IR (#11620)",
                 "carry the value once",
@@ -255,11 +269,12 @@ def _staying_prologue(nest: LoopNest) -> list[Operation]:
     return [each for each in nest.before if each in places]
 
 
-def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None:
+def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | None:
     """Forms that Triton's pass turns into IR that its verifier rejects."""
     tile = nest.outer.induction_variable
     if any(same_value(carried.initial, tile) for carried in nest.inner[0].carried):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop carries a value that starts as the tile index, which fusing turns into "
             "invalid IR",
             "start it from an expression",
@@ -270,7 +285,8 @@ def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Obstacle | None
     own = (*nest.before, *nest.after[:-1])
     for each in nested(last):
         if any(_made_by(own, operand) for operand in each.operands):
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"the tile ends with {last.name}, which {compiler} turns into invalid IR",
                 "use masks, or let an unconditional store come last",
             )

@@ -6,11 +6,11 @@ of this one.
 
 from __future__ import annotations
 
-from tilepass.analysis.nest_facts import Obstacle
-from tilepass.analysis.structure import nested, users
+from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import FOR, Loop, LoopNest, defining_operation
+from tilepass.ir.walks import nested, users
 
 _REDUCTIONS = ("tt.atomic_rmw",)
 # With an operand: a value in shared or tensor memory that is written once, or what reads it. What
@@ -44,32 +44,33 @@ _DERIVED_POINTERS = frozenset(
 )
 
 
-def effect_obstacle(nest: LoopNest) -> Obstacle | None:
+def effect_obstacle(nest: LoopNest) -> Refusal | None:
     """Which operation of a nest nothing may overtake."""
     for each, effect in _accesses(nest.before):
         if effect != Effect.READ:
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"{each.name} between the two loops has side effects, which the next tile's loads "
                 "would overtake",
                 "move it behind the inner loop or in front of the tile loop",
             )
     for each, effect in _accesses((nest.inner[0].operation, *nest.after)):
         if effect & (Effect.SYNC | Effect.OTHER) or not len(each.operands):
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"{each.name} in the tile loop orders memory accesses or has unknown effects; the "
                 "next tile's loads would overtake it",
-                "",
             )
     if not _accesses((nest.inner[0].operation,)):
-        return Obstacle(
+        return Refusal(
+            nest.outer.operation,
             "the inner loop accesses no memory: there is nothing to overlap, and fusing fails if "
             "the loop can be moved out of the tile loop (#11612)",
-            "",
         )
     return None
 
 
-def memory_obstacle(nest: LoopNest) -> Obstacle | None:
+def memory_obstacle(nest: LoopNest) -> Refusal | None:
     """Flattened and pipelined, the next tile's loads come before this tile's stores.
 
     Different arguments of the kernel are taken not to overlap, as the pipeliner does.
@@ -85,7 +86,8 @@ def memory_obstacle(nest: LoopNest) -> Obstacle | None:
             continue
         read = roots_of(each.operands[0])
         if any(read is None or stored is None or read & stored for stored in written):
-            return Obstacle(
+            return Refusal(
+                nest.outer.operation,
                 f"{each.name} may read what the tile loop stores, and the next tile's loads would "
                 "overtake this tile's stores",
                 "load and store through different arguments",

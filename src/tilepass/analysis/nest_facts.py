@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tilepass.analysis.loop_attributes import attribute_facts, fused_stages
-from tilepass.analysis.structure import nested
 from tilepass.core.decisions import Fact
 from tilepass.core.pass_base import PassContext, Target
+from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import (
@@ -29,6 +28,7 @@ from tilepass.ir.loops import (
     defining_operation,
     nest_of,
 )
+from tilepass.ir.walks import function_of, module_integer, nested
 
 DOTS = ("tt.dot", "tt.dot_scaled", "ttng.warp_group_dot")
 # With Blackwell's, whose accumulator is in tensor memory.
@@ -47,41 +47,27 @@ _REGISTERS_PER_SM = 65536
 _WGMMA_ROWS = 64
 
 
-@dataclass(frozen=True)
-class Obstacle:
-    """Why something cannot or should not be done to a loop.
-
-    `fatal` means that doing it is wrong or does not compile, as opposed to useless; `hint` is what
-    the author could change.
-    """
-
-    reason: str
-    hint: str
-    fatal: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.reason}; {self.hint}" if self.hint else self.reason
-
-
-def match_nest(outer: Loop) -> LoopNest | Obstacle:
+def match_nest(outer: Loop) -> LoopNest | Refusal:
     """The nest below an outermost loop, or what it is instead of one tile loop and one dot loop."""
     loops = _loops_in(outer)
     if not loops:
-        return Obstacle("the loop has no inner loop to flatten", "", fatal=False)
+        return Refusal(outer.operation, "the loop has no inner loop to flatten", harmless=True)
     nest = nest_of(outer)
     if len(loops) > 1:
         # Fusing looks neither into while loops nor into conditions: with those it goes ahead.
         goes_ahead = nest and len(nest.inner) == 1 and nest_of(nest.inner[0]) is None
-        return Obstacle(
+        return Refusal(
+            outer.operation,
             f"the loop holds {len(loops)} loops, and only a nest of two can be flattened",
             "move the others out or merge them",
-            fatal=bool(goes_ahead),
+            harmless=not goes_ahead,
         )
     if nest is None:
-        return Obstacle(
+        return Refusal(
+            outer.operation,
             "the inner loop is a while loop or stands under a condition",
             "write it as a `for` directly in the tile loop",
-            fatal=False,
+            harmless=True,
         )
     return nest
 
@@ -100,19 +86,19 @@ def dots_in(loop: Loop) -> list[Operation]:
     return [each for each in nested(loop.operation) if each.name in DOTS_OF_ALL_TARGETS]
 
 
-def not_a_tile_loop(outer: Loop) -> Obstacle | None:
+def not_a_tile_loop(outer: Loop) -> Refusal | None:
     """Why a loop does not run over the tiles of a persistent program, None if it does."""
     count, step = outer.trip_count, constant_int(outer.step)
     if (count is not None and count <= 1) or (step is not None and step >= _ONE_TRIP_STEP):
-        return Obstacle("the outer loop runs at most once", "", fatal=False)
+        return Refusal(outer.operation, "the outer loop runs at most once", harmless=True)
     starts = [outer.lower_bound, *(carried.initial for carried in outer.carried)]
     if any(_comes_from_program_id(value) for value in starts):
         return None
-    return Obstacle(
+    return Refusal(
+        outer.operation,
         "the outer loop is not a persistent tile loop: neither where it starts nor what it carries "
         "comes from the program id",
-        "",
-        fatal=False,
+        harmless=True,
     )
 
 
@@ -202,13 +188,8 @@ def dot_kind(nest: LoopNest) -> str:
 
 def num_warps(operation: Operation, context: PassContext) -> int | None:
     """Warps of a program: the module's attribute, else the compile option, None if neither."""
-    current = operation
-    while current.parent is not None:
-        current = current.parent.operation
-    attribute = current.attributes.get("ttg.num-warps")
-    if isinstance(attribute, ir.IntegerAttr):
-        return attribute.value
-    return _option("num_warps", context)
+    warps = module_integer(operation, "ttg.num-warps")
+    return _option("num_warps", context) if warps is None else warps
 
 
 def _option(name: str, context: PassContext) -> int | None:
@@ -231,16 +212,10 @@ def _source(value: ir.Value) -> Operation | None:
 
 
 def _comes_from_program_id(value: ir.Value) -> bool:
-    sources = backward_slice([value], _function_of(value))
-    return any(source.name == "tt.get_program_id" for source in sources)
-
-
-def _function_of(value: ir.Value) -> Operation:
     owner = value.owner
-    current = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
-    while current.name != "tt.func" and current.parent is not None:
-        current = current.parent.operation
-    return current
+    operation = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    sources = backward_slice([value], function_of(operation))
+    return any(source.name == "tt.get_program_id" for source in sources)
 
 
 def _epilogue_bytes(nest: LoopNest) -> int:

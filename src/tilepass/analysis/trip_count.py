@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from tilepass.analysis.bounds import Bounds, bounds_of
-from tilepass.analysis.structure import dominates, users
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import Loop, constant_int, defining_operation
+from tilepass.ir.walks import dominates, users
 
 Order = Literal["above", "not-below", "unknown"]
 """How an upper bound relates to the lower one: `above` is at least one trip, `not-below` is none

@@ -20,9 +20,11 @@ from tilepass.core.decisions import (
     kept,
     no_profile,
 )
+from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
 from tilepass.core.figures import BinaryFigures, StaticFigures, Trial
 from tilepass.core.pipeline_spec import spell_value
+from tilepass.core.refusal import Refusal
 from tilepass.core.remarks import RemarkSink
 
 if TYPE_CHECKING:
@@ -179,6 +181,19 @@ class PassContext:
         for decision in self.decisions:
             self.history.remove(decision)
         self.decisions.clear()
+
+    def refuse(self, refusal: Refusal, instead: str = "", *, forced: str = "") -> None:
+        """Tell why an operation stays as it is.
+
+        A missed remark that begins with what happens `instead`; where the user has `forced` the
+        rewrite, TilepassError at the operation that says so (`mode=on, but ...`).
+        """
+        if not forced:
+            message = f"{instead}: {refusal}" if instead else str(refusal)
+            self.remarks.missed(refusal.operation, message)
+            return
+        place = self.remarks.place(refusal.operation)
+        raise TilepassError(Diagnostic("error", f"{forced}: {refusal}", place).format())
 
     def _tried(self, decision: Decision, forms: Forms) -> Decision:
         if reason := forms.objection(decision.value):

@@ -51,11 +51,13 @@ class RemarkSink:
         self._emit("analysis", where, message)
 
     def _emit(self, kind: RemarkKind, where: object, message: str) -> None:
+        self.repeat(Remark(kind, self.pass_name, message, self.place(where)))
+
+    def place(self, where: object) -> SourceLocation | None:
+        """The source line of an operation, a SourceLocation, or None."""
         if where is None or isinstance(where, SourceLocation):
-            location = where
-        else:
-            location = self.locate(where)
-        self.repeat(Remark(kind, self.pass_name, message, location))
+            return where
+        return self.locate(where)
 
     def repeat(self, remark: Remark) -> None:
         """Collect a remark, new or of an earlier run of the pass that had the same outcome."""

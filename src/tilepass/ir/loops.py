@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
+from tilepass.ir.walks import ancestors
 
 FOR = "scf.for"
 
@@ -86,12 +87,8 @@ class Loop:
     @property
     def parent(self) -> Loop | None:
         """The nearest loop around this one, through any other operation."""
-        around = self.operation.parent
-        while around is not None:
-            if around.operation.name == FOR:
-                return Loop(around.operation)
-            around = around.operation.parent
-        return None
+        around = ancestors(self.operation)
+        return next((Loop(each) for each in around if each.name == FOR), None)
 
     @cached_property
     def inner(self) -> tuple[Loop, ...]:
@@ -193,12 +190,10 @@ def defining_operation(value: ir.Value) -> ir.Operation | None:
 def is_inside(value: ir.Value, operation: ir.Operation) -> bool:
     """Whether `value` is defined in a region of `operation`, at any depth."""
     owner = value.owner
-    around = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation.parent
-    while around is not None:
-        if around.operation == operation:
-            return True
-        around = around.operation.parent
-    return False
+    if isinstance(owner, ir.Block):
+        around = owner.owner.operation
+        return around == operation or is_inside_operation(around, operation)
+    return is_inside_operation(owner.operation, operation)
 
 
 def backward_slice(values: list[ir.Value], within: ir.Operation) -> list[ir.Operation]:
@@ -221,9 +216,4 @@ def backward_slice(values: list[ir.Value], within: ir.Operation) -> list[ir.Oper
 
 def is_inside_operation(operation: ir.Operation, around: ir.Operation) -> bool:
     """Whether `operation` is in a region of `around`, at any depth."""
-    parent = operation.parent
-    while parent is not None:
-        if parent.operation == around:
-            return True
-        parent = parent.operation.parent
-    return False
+    return around in ancestors(operation)

@@ -1,6 +1,8 @@
-"""Where operations stand: users, places in a block, what runs before what."""
+"""Where operations stand: users, what is around and inside, what runs before what."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from tilepass.ir import engine
 from tilepass.ir.engine import Operation, ir
@@ -16,13 +18,34 @@ def nested(operation: Operation) -> list[Operation]:
     return engine.operations(operation)[1:]
 
 
+def ancestors(operation: Operation) -> Iterator[Operation]:
+    """The operations that one is in a region of, at any depth, the innermost first."""
+    around = operation.parent
+    while around is not None:
+        yield around.operation
+        around = around.operation.parent
+
+
+def function_of(operation: Operation) -> Operation:
+    """The function that an operation is in or is; the outermost operation where there is none."""
+    around = [operation, *ancestors(operation)]
+    return next((each for each in around if each.name == "tt.func"), around[-1])
+
+
+def module_integer(operation: Operation, name: str) -> int | None:
+    """An integer attribute of the module that an operation is in, None where there is none."""
+    *_, module = operation, *ancestors(operation)
+    attribute = module.attributes.get(name)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
 def ancestor_in(block: ir.Block, operation: Operation) -> Operation | None:
     """The operation of `block` that is or contains `operation`, None if it is elsewhere."""
     current = operation
-    while (parent := current.parent) is not None:
+    for around in ancestors(operation):
         if current.block == block:
             return current
-        current = parent.operation
+        current = around
     return None
 
 

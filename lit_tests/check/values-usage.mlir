@@ -6,6 +6,7 @@
 // RUN: not tilepass check %s --seeds 0 2>&1 | %filecheck %s --check-prefix=SEEDS
 // RUN: not tilepass check %s --tolerance=-1 2>&1 | %filecheck %s --check-prefix=TOLERANCE
 // RUN: not tilepass check %s --shapes out=1000000000 2>&1 | %filecheck %s --check-prefix=LARGE
+// RUN: not tilepass check %s --shapes=-5,n=-3 2>&1 | %filecheck %s --check-prefix=NEGATIVE
 // RUN: not tilepass check %s --kernel other 2>&1 | %filecheck %s --check-prefix=KERNEL
 // RUN: not tilepass check %t.missing 2>&1 | %filecheck %s --check-prefix=MISSING
 
@@ -17,6 +18,7 @@
 // SEEDS:    error: argument --seeds: '0' is no positive number
 // TOLERANCE: error: argument --tolerance: '-1' is no number from 0 on
 // LARGE:    error: parameter out: an array of 1000000000 elements cannot be made, at most 134217728
+// NEGATIVE: error: shapes '-5,n=-3': the size -5 is below 0
 // KERNEL:   error: the module holds no function 'other'
 // MISSING:  error: {{.*}}missing: No such file or directory
 tt.func @kernel(%out: !tt.ptr<i32> loc("out"), %n: i32 {tt.divisibility = 16 : i32} loc("n")) {

@@ -69,6 +69,8 @@ def parse_shapes(text: str) -> Shapes:
             ) from error
         if name is not None:
             named[name] = value
+        elif isinstance(value, int) and value < 0:
+            raise OptionError(f"shapes '{text}': the size {value} is below 0")
         elif isinstance(value, int):
             size = value
         else:

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.fuzz_loops.campaign import Failure, Report, fuzz, lit_test, minimize
 from tilepass.core.errors import TilepassError
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 
 _CHUNK = 250
 

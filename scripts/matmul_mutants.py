@@ -29,7 +29,7 @@ from tests.matmul_mutants import (
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
 from tilepass.sim.equivalence import assert_equivalent
-from tilepass.sim.protocol.command import check_protocol
+from tilepass.sim.protocol_check import check_protocol
 
 
 def main() -> int:

@@ -22,10 +22,10 @@ from tests.protocol_mutants import mutants
 from tests.scheme_mutants import SCHEMES, built, scheme_mutants
 from tilepass.ir.engine import Module
 from tilepass.sim.protocol.check import find
-from tilepass.sim.protocol.command import default_problems
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem
 from tilepass.sim.protocol.recorder import CannotFollow
+from tilepass.sim.protocol_check import default_problems
 
 _WANTED = 0.95
 _SEEDS = 3

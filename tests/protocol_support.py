@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.protocol_mutants import Mutant, mutants
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.engine import Module
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import Finding, find

@@ -14,8 +14,8 @@ from corpus.pass_context import make_context
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Anchor, Pass, PassContext
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge, modules
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.layouts import TensorDescSpellingError
 

@@ -9,9 +9,9 @@ from triton._C import libtriton
 
 from tilepass.core.errors import OptionError, UnknownPassError, UnsupportedVersionError
 from tilepass.core.pass_base import CompilerVersion, Target
+from tilepass.core.versions import TRITON, triton_version
 from tilepass.frontends.triton.builtin_passes import discover, find_builtin
 from tilepass.frontends.triton.modules import new_context
-from tilepass.frontends.triton.versions import check_version, triton_version
 
 SINCE_3_9 = triton_version().version >= (3, 9)
 
@@ -80,8 +80,8 @@ def test_unknown_passes_name_the_nearest() -> None:
 
 
 def test_versions() -> None:
-    assert check_version("3.6.0") == CompilerVersion("triton", (3, 6, 0))
-    assert check_version("3.9.1+git0123abc").version == (3, 9, 1)
+    assert TRITON.check("3.6.0") == CompilerVersion("triton", (3, 6, 0))
+    assert TRITON.check("3.9.1+git0123abc").version == (3, 9, 1)
     for text in ("3.5.1", "3.10.0", "4.0", "", "main"):
         with pytest.raises(UnsupportedVersionError, match=r"needs triton >= 3\.6, < 3\.10"):
-            check_version(text)
+            TRITON.check(text)

@@ -29,8 +29,8 @@ from frontend_support import (
 
 from tilepass.activate import enabled
 from tilepass.core.errors import AnchorError, OptionError, PassFailure, TilepassError
+from tilepass.core.versions import triton_version
 from tilepass.frontends.observing import Compilation
-from tilepass.frontends.triton.versions import triton_version
 
 SINCE_3_9 = triton_version().version >= (3, 9)
 gluon_kernel = cast("Any", frontend_kernels).gluon_kernel

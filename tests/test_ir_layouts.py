@@ -10,8 +10,8 @@ from corpus.compiling import run_stages
 from corpus.entries import Entry, all_entries
 
 from tilepass.core.errors import ParseError
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.layouts import (
     Blocked,

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from tilepass.core.versions import triton_version
 from tilepass.dump.artifacts import artifacts_of
 from tilepass.dump.disassemble import listing
 from tilepass.dump.figures import kernel_figures
 from tilepass.dump.register_hazards import find_register_hazards
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.kernels import get_workload
 from tilepass.kernels._workload import Shape
 

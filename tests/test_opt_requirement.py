@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tilepass.core.errors import UnsupportedVersionError
-from tilepass.ir.requirement import require
+from tilepass.core.versions import Requirement
+
+SOME_PACKAGE = Requirement("some-package", (4, 6), package="some_package")
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("version", ["4.6.0", "4.10", "5", "4.6.0.dev1"])
 def test_supported(install: Path, version: str) -> None:
     install.write_text(f'1 / 0\n__version__ = "{version}"\n')
-    require("some_package", (4, 6), "some-package")
+    SOME_PACKAGE.installed()
 
 
 @pytest.mark.parametrize("version", ["4.5.2", "4", "3.9"])
@@ -33,18 +35,18 @@ def test_too_old(install: Path, version: str) -> None:
     install.write_text(f"__version__ = '{version}'\n")
     expected = rf"some-package {version} is not supported \(tilepass needs some-package >= 4\.6\)"
     with pytest.raises(UnsupportedVersionError, match=expected):
-        require("some_package", (4, 6), "some-package")
+        SOME_PACKAGE.installed()
 
 
 def test_without_version(install: Path) -> None:
     install.write_text("")
     with pytest.raises(UnsupportedVersionError, match="does not say which version"):
-        require("some_package", (4, 6), "some-package")
+        SOME_PACKAGE.installed()
 
 
 def test_missing() -> None:
     with pytest.raises(UnsupportedVersionError, match="no_such_package is not installed"):
-        require("no_such_package", (1,), "no-such")
+        Requirement("no-such", (1,), package="no_such_package").installed()
 
 
 @pytest.mark.parametrize(

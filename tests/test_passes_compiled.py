@@ -18,9 +18,9 @@ from passes_kernels import (
 
 from tilepass.activate import enabled
 from tilepass.core.errors import PassFailure
+from tilepass.core.versions import triton_version
 from tilepass.dump.ptxas import run_ptxas
 from tilepass.dump.tools import find_tools
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.kernels.mxfp4_matmul_triton import WORKLOAD as MXFP4
 
 

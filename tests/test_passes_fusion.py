@@ -21,8 +21,8 @@ from tilepass.analysis.loop_fusion import (
 )
 from tilepass.analysis.nest_facts import match_nest
 from tilepass.core.refusal import Refusal
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.loops import outermost_loops
 from tilepass.sim.compiler import Program

@@ -12,7 +12,7 @@ from triton.backends.compiler import GPUTarget
 from tests.legality_points import Point, judge_apart
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 from tilepass.kernels import get_workload
 
 Outcome = Literal["ignores", "fails on", "miscompiles", "works on"]

@@ -18,7 +18,7 @@ from tests.fuzz_loops.campaign import (
 )
 from tests.fuzz_loops.generator import random_nest
 from tests.fuzz_loops.shrinker import smaller
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 
 WITHOUT_GUARD = 100
 

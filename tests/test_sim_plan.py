@@ -19,8 +19,8 @@ from tilepass.sim.equivalence import (
     missed,
 )
 from tilepass.sim.plan import make_plan
-from tilepass.sim.protocol.command import ProtocolError, check_protocol, default_problems
 from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol_check import ProtocolError, check_protocol, default_problems
 from tilepass.testing import program_of
 
 BLOCK = (16, 32, 16)

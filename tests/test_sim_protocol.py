@@ -6,17 +6,17 @@ import pytest
 
 from tests.protocol_explore import explore
 from tests.protocol_support import INPUTS, SCHEMES, STAGES, TILES, load, module_of, problem
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.loops import defining_operation
 from tilepass.kernels.emit_ir import emit
 from tilepass.sim.faults import UnsupportedOperationsError
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import find
-from tilepass.sim.protocol.command import ProtocolError, check_protocol
-from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol.compiler import ProtocolProgram, record
 from tilepass.sim.protocol.problems import Problem
-from tilepass.sim.protocol.recorder import CannotFollow, record
+from tilepass.sim.protocol.recorder import CannotFollow
+from tilepass.sim.protocol_check import ProtocolError, check_protocol
 
 _HEADER = """
 #barrier = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>

@@ -7,7 +7,7 @@ import pytest
 from tests.protocol_support import module_of
 from tests.sim_kernels import simulated
 from tilepass.frontends.triton import bridge
-from tilepass.sim.protocol.command import ProtocolError, check_protocol
+from tilepass.sim.protocol_check import ProtocolError, check_protocol
 
 NOTE = "in IR from before triton-nvidia-gpu-fence-insertion this is no mistake"
 TO_COME = "which triton-nvidia-gpu-fence-insertion has yet to insert"

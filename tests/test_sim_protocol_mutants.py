@@ -8,9 +8,8 @@ from tests.protocol_explore import explore
 from tests.protocol_mutants import mutants
 from tests.protocol_support import SCHEMES, TRIPS, load, problem, rows
 from tilepass.sim.faults import Fault
-from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol.compiler import ProtocolProgram, record
 from tilepass.sim.protocol.findings import MissingFence
-from tilepass.sim.protocol.recorder import record
 from tilepass.sim.protocol.schedule import run_random
 
 _AT_LEAST = {"A": 120, "A0": 80, "B": 140}

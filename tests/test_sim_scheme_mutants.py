@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tests.scheme_mutants import built, scheme_mutants
 from tilepass.sim.protocol.check import find
-from tilepass.sim.protocol.command import default_problems
 from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol_check import default_problems
 
 
 def test_nearly_all_mistakes_are_noticed() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 from tilepass.sim.arguments import HostDescriptor
 from tilepass.sim.faults import OutOfBounds, UndefinedBehaviour, UnsupportedOperationsError
 from tilepass.sim.values import run

@@ -13,9 +13,9 @@ from triton._C import libtriton
 from tests.protocol_mutants import mutants
 from tests.protocol_support import SCHEMES, load, problem
 from tilepass.core.pass_base import Target
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.builtin_passes import find_builtin
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import ir

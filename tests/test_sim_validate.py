@@ -24,9 +24,9 @@ from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
 from tilepass.core.pass_base import PassContext
 from tilepass.core.remarks import RemarkSink
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.validation import Validator
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.passes.triton.strip_assume import StripAssume
 from tilepass.sim import compiler

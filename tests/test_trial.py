@@ -21,12 +21,12 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.figures import StaticFigures
 from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.registry import find_pass, register
+from tilepass.core.versions import triton_version
 from tilepass.explain.account import Account
 from tilepass.frontends.triton import trial as trial_module
 from tilepass.frontends.triton.builtin_passes import discover
 from tilepass.frontends.triton.modules import load
 from tilepass.frontends.triton.run_builtin import BuiltinRun
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
 from tilepass.ir.loops import Loop, LoopNest, outermost_loops

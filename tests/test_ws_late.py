@@ -16,9 +16,9 @@ from tilepass.ir.layouts import TensorType, parse_type
 from tilepass.sim.equivalence import NotEquivalentError, assert_equivalent
 from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.check import find
-from tilepass.sim.protocol.command import check_protocol
 from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem
+from tilepass.sim.protocol_check import check_protocol
 
 STAGES = 3
 STEPS = (0, 1, STAGES - 1, STAGES, STAGES + 1)

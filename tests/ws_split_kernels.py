@@ -8,8 +8,8 @@ from tests.corpus.pass_context import make_context
 from tests.protocol_support import module_of
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import instantiate
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.ir.encodings import NvmmaShared

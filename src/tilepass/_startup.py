@@ -108,7 +108,7 @@ def _observers() -> list[StageObserver]:
         return []
     from tilepass.dump.environment import recorder_of_environment
 
-    return [recorder_of_environment(_dump, _pipeline)]
+    return [recorder_of_environment(DUMP, _dump, _pipeline)]
 
 
 def _stop(error: Exception) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, nearest
 from tilepass.core.pass_base import BinaryFigures, CompilerVersion, Pass, PassContext, Target
+from tilepass.core.placed import Placed
 from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
+from tilepass.core.versions import cute_version, triton_version
 from tilepass.frontends.cute.part import CutePart
 from tilepass.frontends.cute.places import is_for_cute
-from tilepass.frontends.cute.versions import cute_version
-from tilepass.frontends.placed import Placed, place_passes
+from tilepass.frontends.placed import place_passes
 from tilepass.frontends.triton.part import TritonPart
-from tilepass.frontends.triton.versions import triton_version
 
 if TYPE_CHECKING:
     from tilepass.frontends.observing import StageObserver

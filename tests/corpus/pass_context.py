@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 from tilepass.ir.engine import location_of
 
 COMPILER = triton_version()

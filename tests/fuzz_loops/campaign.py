@@ -27,8 +27,8 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.refusal import Refusal
 from tilepass.core.remarks import RemarkSink
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 from tilepass.ir.loops import loops_in, outermost_loops
 from tilepass.sim.compiler import Program

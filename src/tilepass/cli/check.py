@@ -29,14 +29,14 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.opt.source import read_source
 
     load_libtriton()
+    from tilepass.core.versions import triton_version
     from tilepass.frontends.triton import bridge
-    from tilepass.frontends.triton.versions import triton_version
     from tilepass.sim import equivalence
     from tilepass.sim.compiler import Program
     from tilepass.sim.coverage import Goal
     from tilepass.sim.faults import UnsupportedOperationsError
-    from tilepass.sim.protocol.command import check_protocol
     from tilepass.sim.protocol.recorder import CannotFollow
+    from tilepass.sim.protocol_check import check_protocol
 
     def program(source: Part) -> Program:
         return Program(bridge.read_named(source.text, source.file), options.kernel)

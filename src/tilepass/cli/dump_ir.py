@@ -122,10 +122,10 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOptions) -> int:
+    from tilepass.core.versions import triton_version
     from tilepass.dump.cute_sources import call_function, is_function_spec
     from tilepass.dump.recorder import Recorder
     from tilepass.dump.sources import compile_file, compile_workload, default_target
-    from tilepass.frontends.triton.versions import triton_version
 
     recorder = Recorder(recorder_options, compiler=str(triton_version()), pipeline=options.pipeline)
     passes = (options.pipeline, options.load, recorder)

@@ -15,7 +15,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-import tilepass
 from tilepass import executed
 
 _OWN = "tilepass"
@@ -28,7 +27,7 @@ def tool_hash() -> str:
     """Hash (hex) of all of tilepass, the built-in passes included; taken once per process."""
     key = (_OWN, executed.reloads)
     if key not in _known:
-        _known[key] = _hash(dict(_own_sources(os.path.dirname(tilepass.__file__), _OWN)))
+        _known[key] = _hash(dict(_own_sources(os.path.dirname(executed.__file__), _OWN)))
     return _known[key]
 
 

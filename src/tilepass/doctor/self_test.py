@@ -8,8 +8,8 @@ from tilepass.core.anchor import EVERY, Anchor
 from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.options import describe_options
 from tilepass.core.registry import find_pass, never_used, pass_names
+from tilepass.core.versions import triton_version
 from tilepass.doctor.finding import Finding
-from tilepass.frontends.triton.versions import triton_version
 
 _ENCODINGS = """\
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], \

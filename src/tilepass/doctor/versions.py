@@ -5,43 +5,26 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from tilepass.core.errors import UnsupportedVersionError
-from tilepass.doctor.finding import Finding
-from tilepass.frontends.triton.versions import SUPPORTED, check_version, parse_version
+from tilepass.core.versions import CUTE, PYTHON, TRITON, Requirement, parse_version
+from tilepass.doctor.finding import Finding, Status
 
-_PYTHON_OLDEST, _PYTHON_BELOW = (3, 11), (3, 14)
-
-
-@dataclass(frozen=True)
-class _Package:
-    """A distribution, the oldest supported version, and what it is for."""
-
-    name: str
-    oldest: tuple[int, ...]
-    purpose: str
-    required: bool = True
-
-    @property
-    def supported(self) -> str:
-        return f">= {'.'.join(map(str, self.oldest))}"
-
-
-_PACKAGES = (
-    _Package("nvidia-cutlass-dsl", (4, 6), "the MLIR bindings, passes on CuTe kernels"),
-    _Package("torch", (2, 9), "kernels' inputs, tilepass ab", required=False),
-    _Package("lit", (18,), "the lit tests", required=False),
-    _Package("filecheck", (1, 0), "the lit tests", required=False),
+# What each is for; the last three tilepass can do without.
+_CUTE = "the MLIR bindings, passes on CuTe kernels"
+_OPTIONAL = (
+    (Requirement("torch", (2, 9)), "kernels' inputs, tilepass ab"),
+    (Requirement("lit", (18,)), "the lit tests"),
+    (Requirement("filecheck", (1, 0)), "the lit tests"),
 )
 
 
 def check_python() -> Sequence[Finding]:
     """The interpreter and the platform."""
     found = f"{platform.python_version()} ({sys.executable})"
-    supported = _PYTHON_OLDEST <= sys.version_info[:2] < _PYTHON_BELOW
-    advice = "" if supported else "supported: >= 3.11, < 3.14"
+    supported = PYTHON.allows(sys.version_info[:3])
+    advice = "" if supported else f"supported: {PYTHON.supported}"
     findings = [Finding("Python", "ok" if supported else "FAIL", found, advice)]
     if sys.platform != "linux":
         findings.append(Finding("platform", "FAIL", sys.platform, "supported: Linux"))
@@ -52,26 +35,27 @@ def check_triton() -> Sequence[Finding]:
     """Triton, whose range of versions is closed on both sides."""
     try:
         text = version("triton")
-        check_version(text)
+        TRITON.check(text)
     except PackageNotFoundError:
-        return [Finding("triton", "FAIL", "not installed", f"supported: {SUPPORTED}")]
+        return [Finding("triton", "FAIL", "not installed", f"supported: {TRITON.supported}")]
     except UnsupportedVersionError as error:
         return [Finding("triton", "FAIL", str(error))]
-    return [Finding("triton", "ok", f"{text} (supported: {SUPPORTED})")]
+    return [Finding("triton", "ok", f"{text} (supported: {TRITON.supported})")]
 
 
 def check_packages() -> Sequence[Finding]:
     """The other packages."""
-    return [_check_package(package) for package in _PACKAGES]
+    optional = [_check_package(each, purpose, "note") for each, purpose in _OPTIONAL]
+    return [_check_package(CUTE, _CUTE, "FAIL"), *optional]
 
 
-def _check_package(package: _Package) -> Finding:
-    failure = "FAIL" if package.required else "note"
+def _check_package(wanted: Requirement, purpose: str, failure: Status) -> Finding:
+    name = wanted.distribution
     try:
-        text = version(package.name)
+        text = version(name)
     except PackageNotFoundError:
-        advice = f"needed for {package.purpose}: pip install '{package.name}{package.supported}'"
-        return Finding(package.name, failure, "not installed", advice)
-    if parse_version(text) < package.oldest:
-        return Finding(package.name, failure, text, f"supported: {package.supported}")
-    return Finding(package.name, "ok", f"{text} (supported: {package.supported})")
+        advice = f"needed for {purpose}: pip install '{name}{wanted.supported}'"
+        return Finding(name, failure, "not installed", advice)
+    if not wanted.allows(parse_version(text)):
+        return Finding(name, failure, text, f"supported: {wanted.supported}")
+    return Finding(name, "ok", f"{text} (supported: {wanted.supported})")

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-from tilepass._startup import DUMP
 from tilepass.core.errors import OptionError
 from tilepass.dump.kernel_files import RecorderOptions
 from tilepass.dump.recorder import Recorder
@@ -34,12 +33,12 @@ def encode(options: RecorderOptions) -> str:
     )
 
 
-def recorder_of_environment(value: str, pipeline: str) -> Recorder:
-    """A recorder for a program that goes on when recording fails.
+def recorder_of_environment(variable: str, value: str, pipeline: str) -> Recorder:
+    """A recorder for a program that goes on when recording fails, by the value of `variable`.
 
     Raises OptionError for a value that `encode` did not make.
     """
-    from tilepass.frontends.triton.versions import triton_version
+    from tilepass.core.versions import triton_version
 
     try:
         fields = json.loads(value)
@@ -50,8 +49,9 @@ def recorder_of_environment(value: str, pipeline: str) -> Recorder:
             re.compile(fields["kernels"]),
         )
     except (ValueError, KeyError, TypeError, re.error) as error:
+        why = f"{type(error).__name__}: {error}"
         raise OptionError(
-            f"{DUMP} is '{value}': only tilepass dump-ir sets it ({type(error).__name__}: {error})"
+            f"{variable} is '{value}': only tilepass dump-ir sets it ({why})"
         ) from error
     return Recorder(
         options,

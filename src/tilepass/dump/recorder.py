@@ -155,7 +155,7 @@ class Recorder:
     def _compiler_of(self, compilation: CompilationInfo) -> str:
         if compilation.language != "cute":
             return self._compiler
-        from tilepass.frontends.cute.versions import cute_version
+        from tilepass.core.versions import cute_version
 
         return str(cute_version())
 

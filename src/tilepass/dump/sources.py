@@ -13,12 +13,13 @@ from typing import Any
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.placed import Placed
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder
 from tilepass.dump.store import write_file
 from tilepass.frontends.cute.lowering import chip_of
-from tilepass.frontends.placed import Placed, place_passes
+from tilepass.frontends.placed import place_passes
 from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
 from tilepass.opt.source import Part, read_source
@@ -205,8 +206,8 @@ def _run_first(
     module: Any, passes: Sequence[Placed], target: Target, stage: str, recorder: Recorder
 ) -> Any:
     """The module after passes on the file itself, which the recorder is told of."""
+    from tilepass.core.versions import triton_version
     from tilepass.frontends.triton import bridge
-    from tilepass.frontends.triton.versions import triton_version
     from tilepass.ir.engine import location_of
 
     contexts: list[PassContext] = []

@@ -1,11 +1,9 @@
-"""Passes and the places where they run, whatever the compiler."""
+"""From the text of a pipeline to passes at their places, whatever the compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tilepass.core.anchor import Anchor
 from tilepass.core.errors import (
@@ -16,28 +14,9 @@ from tilepass.core.errors import (
 )
 from tilepass.core.pass_base import Pass
 from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
+from tilepass.core.placed import ON_FAILURE, OnFailure, Placed
 from tilepass.core.registry import instantiate, load_file
 from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES, TRACE, language_of
-
-OnFailure = Literal["stop", "skip"]
-ON_FAILURE: tuple[OnFailure, ...] = ("stop", "skip")
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A pass and where it runs.
-
-    `on_failure`: where it raises, leaves invalid IR or changes what a kernel computes, the
-    compilation stops, or goes on with the kernel as it was before the pass.
-    """
-
-    instance: Pass
-    anchor: Anchor
-    on_failure: OnFailure = "stop"
-
-    def __str__(self) -> str:
-        """The pass in pipeline syntax, its options and anchor spelled out."""
-        return f"{self.instance}@{self.anchor}"
 
 
 def place_passes(
@@ -112,7 +91,7 @@ def _instantiate(item: PipelineItem) -> Pass:
 
 def _is_of_triton(name: str) -> bool:
     """Whether the installed Triton has such a pass; loads Triton, so for error messages only."""
-    from tilepass.frontends.triton.versions import triton_version
+    from tilepass.core.versions import triton_version
 
     try:
         triton_version()

@@ -15,10 +15,10 @@ from typing import Any
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
 from tilepass.core.errors import ParseError
+from tilepass.core.versions import CUTE, cute_version, importing
 from tilepass.ir.aliases import expand_aliases
 from tilepass.ir.light_import import without_package_init
 from tilepass.ir.memory_file import MemoryFile
-from tilepass.ir.requirement import importing, require
 
 # What Triton's IR is made of: dialects that the bindings know, and those that they do not.
 _DIALECTS = ("builtin", "func", "arith", "math", "scf", "cf", "ub", "llvm")
@@ -48,8 +48,8 @@ def _load_dialects() -> None:
         view.operation.walk(lambda _: ir.WalkResult.ADVANCE, ir.WalkOrder.PRE_ORDER)
 
 
-require("cutlass", oldest=(4, 6), distribution="nvidia-cutlass-dsl")
-with importing("nvidia-cutlass-dsl"), without_package_init("cutlass"):
+cute_version()
+with importing(CUTE.distribution), without_package_init("cutlass"):
     from cutlass._mlir import ir, passmanager, rewrite
     from cutlass._mlir._mlir_libs import _cutlass_ir
 

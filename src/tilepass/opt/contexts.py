@@ -9,7 +9,7 @@ from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
 from tilepass.core.remarks import RemarkListener, RemarkSink
-from tilepass.frontends.cute.versions import DISTRIBUTION
+from tilepass.core.versions import CUTE
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Work, without_comments
@@ -26,7 +26,7 @@ def make_context(
     """The context of one step; every remark goes to `listener`."""
     sink = RemarkSink(step.name, _locate, (listener,))
     context = PassContext(step.name, work.compiler, sink, target)
-    if isinstance(step, Pass) and work.compiler.name == DISTRIBUTION:
+    if isinstance(step, Pass) and work.compiler.name == CUTE.distribution:
         context.lower = lambda module: _lower(module, target)
         context.trial = lambda module: _trial(module, target)
     return context

@@ -8,9 +8,8 @@ from tilepass.core import underway
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
-from tilepass.frontends.cute.versions import cute_version
-from tilepass.frontends.triton.reproducer import Failure, watched
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.reproducer import Failure, watched
+from tilepass.core.versions import cute_version, triton_version
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.opt.source import Part

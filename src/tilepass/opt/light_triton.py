@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tilepass.frontends.triton.versions import triton_version
+from tilepass.core.versions import triton_version
 from tilepass.ir.light_import import without_package_init
 
 

@@ -8,8 +8,8 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.options import describe_options
 from tilepass.core.pass_base import Pass
 from tilepass.core.registry import find_pass, pass_names
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton.builtin_passes import BuiltinOption, discover
-from tilepass.frontends.triton.versions import triton_version
 
 _TAKES = {"bool": "true or false", "int": "an integer", "str": "a text"}
 

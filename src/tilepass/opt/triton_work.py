@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.pass_base import CompilerVersion, PassContext
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import modules
 from tilepass.frontends.triton.run_builtin import BuiltinRun
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Form

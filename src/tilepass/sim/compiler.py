@@ -19,9 +19,8 @@ from tilepass.sim.elements import ValueType, value_type
 from tilepass.sim.faults import UnsupportedOperationsError, raise_blaming
 from tilepass.sim.region import Block, Body, Exit
 from tilepass.sim.roles import Role, roles_of
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import OPERATIONS, CannotSimulate, Step, Suspending
+from tilepass.sim.site import OPERATIONS, CannotSimulate, Site
+from tilepass.sim.state import Frame, Step, Suspending
 
 for _family in (
     "arith", "math", "scf", "tt_memory", "tt_shape", "tt_reduce", "tt_other", "descriptors",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilepass.sim import casts
-from tilepass.sim.table import CannotSimulate
+from tilepass.sim.site import CannotSimulate
 
 Words = NDArray[np.uint32]
 Registers = dict[str, Words]

@@ -9,9 +9,8 @@ import numpy as np
 from tilepass.sim.ops_tt_memory import pointee
 from tilepass.sim.poison import elementwise
 from tilepass.sim.scattered import gather, scatter
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 
 def _addresses(size: int) -> Any:

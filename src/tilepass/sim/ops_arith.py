@@ -21,9 +21,8 @@ from tilepass.sim.poison import (
     where,
     with_poison,
 )
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 
 @operation("arith.constant")

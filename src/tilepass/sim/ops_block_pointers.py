@@ -12,9 +12,8 @@ from tilepass.ir.types import TensorType, parse_type
 from tilepass.sim.elements import Element, ValueType, element_of
 from tilepass.sim.poison import require_defined
 from tilepass.sim.scattered import gather, scatter
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 _PAD_WITH_NAN = 2
 

@@ -6,9 +6,8 @@ import numpy as np
 
 from tilepass.sim.descriptors import Descriptor, reduction
 from tilepass.sim.poison import Poison, require_defined
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 PAD_WITH_NAN = 2
 

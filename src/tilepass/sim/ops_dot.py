@@ -6,9 +6,8 @@ from typing import Any
 
 from tilepass.sim import matrix
 from tilepass.sim.poison import Poison, movement
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 
 @operation("tt.dot")

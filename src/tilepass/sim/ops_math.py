@@ -16,8 +16,8 @@ import numpy as np
 from tilepass.sim import extrema
 from tilepass.sim.elements import Element
 from tilepass.sim.poison import elementwise
-from tilepass.sim.site import Site
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Step
 
 _erf: Any = np.frompyfunc(math.erf, 1, 1)
 _UNARY: dict[str, Callable[[Any], Any]] = {

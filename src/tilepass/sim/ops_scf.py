@@ -8,9 +8,8 @@ from typing import Any
 from tilepass.sim.coverage import Spot
 from tilepass.sim.faults import MemoryMisuse, StepLimit
 from tilepass.sim.region import Body
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame, Task
-from tilepass.sim.table import Step, Suspending, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step, Suspending, Task
 
 
 def _set(frame: Frame, slots: tuple[int, ...], values: Any) -> None:

@@ -10,9 +10,8 @@ from tilepass.sim import matrix
 from tilepass.sim.ops_dot import check_kinds, scaled_dot
 from tilepass.sim.ops_ttg import TOKEN
 from tilepass.sim.ops_ttng import acting
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Suspending, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Suspending
 
 
 def _set_tokens(frame: Frame, slots: tuple[int, ...]) -> None:

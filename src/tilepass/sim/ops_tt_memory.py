@@ -11,9 +11,8 @@ from tilepass.sim.elements import Element, element_of
 from tilepass.sim.ops_block_pointers import block_load, block_store, is_block_pointer
 from tilepass.sim.poison import elementwise, require_defined
 from tilepass.sim.scattered import gather, scatter
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 
 def pointee(site: Site, operand: int = 0) -> Element:

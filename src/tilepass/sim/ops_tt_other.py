@@ -9,9 +9,8 @@ import numpy as np
 from tilepass.sim.faults import AssertionFailed
 from tilepass.sim.inline_assembly import compile_assembly
 from tilepass.sim.poison import require_defined
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 
 @operation("tt.assert")

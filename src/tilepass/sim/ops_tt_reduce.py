@@ -13,9 +13,8 @@ import numpy as np
 
 from tilepass.sim.poison import PartialPoison, Poison, mask_of, require_defined, values_of
 from tilepass.sim.region import Body
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import Frame, Step
 
 Arrays = list[Any]
 

@@ -12,9 +12,8 @@ from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.ops_tt_memory import pointee
 from tilepass.sim.scattered import gather
 from tilepass.sim.shared import Allocation, View
-from tilepass.sim.site import Site
-from tilepass.sim.state import POINT, Blocked, Fork, Frame, Task
-from tilepass.sim.table import Step, Suspending, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import POINT, Blocked, Fork, Frame, Step, Suspending, Task
 
 TOKEN = "token"
 """The value of every token: order is that of the program."""

@@ -12,9 +12,8 @@ from tilepass.sim.descriptors import Descriptor, reduction
 from tilepass.sim.ops_descriptors import coordinates
 from tilepass.sim.ops_ttg import any_view, waiting
 from tilepass.sim.poison import require_defined
-from tilepass.sim.site import Site
-from tilepass.sim.state import POINT, Blocked, Frame, Task
-from tilepass.sim.table import Step, Suspending, operation
+from tilepass.sim.site import Site, operation
+from tilepass.sim.state import POINT, Blocked, Frame, Step, Suspending, Task
 
 Act = Callable[[Frame], None]
 

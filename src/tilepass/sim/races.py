@@ -11,13 +11,10 @@ Two programs that access one element atomically (locks, counters, volatile loads
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from tilepass.sim.memory import Buffer
 
 _READ, _WRITTEN, _ATOMIC = range(3)
 # (what this program does, what an earlier one did, whether only a changed value matters, in words)
@@ -31,6 +28,15 @@ _RACES = (
     (_WRITTEN, _ATOMIC, True, "write {element}, only one of them atomically"),
     (_READ, _ATOMIC, False, "update and read {element}, only one of them atomically"),
 )  # fmt: skip
+
+
+class Buffer(Protocol):
+    """An array in global memory, `base` its address and `unit` the size of its elements."""
+
+    name: str
+    base: int
+    unit: int
+    bytes: NDArray[np.uint8]
 
 
 class Watch:

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from tilepass.ir import engine
 from tilepass.sim.faults import raise_blaming
-from tilepass.sim.state import Frame, Task
-from tilepass.sim.table import Step, Suspending
+from tilepass.sim.state import Frame, Step, Suspending, Task
 
 Exit = Callable[[Frame], "tuple[int, list[Any]]"]
 """What a terminator does: (index of the block to go to or -1, values handed out)."""

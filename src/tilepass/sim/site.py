@@ -1,22 +1,66 @@
-"""What a step maker knows about its operation: slots of operands and results, types, attributes."""
+"""The table of operations: for each name a function that makes its step at compile time, from the
+operation's site: slots of operands and results, types, attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
 from tilepass.sim.coverage import Spot
 from tilepass.sim.elements import Element, ValueType, value_type
 from tilepass.sim.poison import Function
-from tilepass.sim.state import Frame
-from tilepass.sim.table import CannotSimulate, Step
+from tilepass.sim.region import Body
+from tilepass.sim.state import Frame, Step, Suspending
 
-if TYPE_CHECKING:
-    from tilepass.sim.compiler import FunctionCompiler
-    from tilepass.sim.region import Body
+MakeStep = Callable[["Site"], Step | Suspending]
+MakeStepT = TypeVar("MakeStepT", bound=MakeStep)
+OPERATIONS: dict[str, MakeStep] = {}
+
+
+class CannotSimulate(Exception):
+    """Raised by a step maker for an operation that is known but not in this form."""
+
+
+def operation(*names: str) -> Callable[[MakeStepT], MakeStepT]:
+    """Enter a step maker for the operations of these names."""
+
+    def enter(make: MakeStepT) -> MakeStepT:
+        OPERATIONS.update(dict.fromkeys(names, make))
+        return make
+
+    return enter
+
+
+class Callee(Protocol):
+    """A function of the module, compiled or about to be."""
+
+    body: Body
+    compiled: bool
+    name: str
+
+    def frame(self, state: object) -> Frame: ...
+
+
+class Compiled(Protocol):
+    """The program that a function is compiled for."""
+
+    spots: list[Spot]
+
+    def function(self, name: str, lifted: bool = False) -> Callee: ...
+
+
+class Compiler(Protocol):
+    """The compilation of one function, as its step makers use it."""
+
+    rings: dict[int, Spot]
+
+    @property
+    def program(self) -> Compiled: ...
+    def slot(self, value: ir.Value) -> int: ...
+    def region(self, region: ir.Region, lifted: bool) -> Body: ...
 
 
 class Site:
@@ -25,9 +69,7 @@ class Site:
     `lifted`: it is in a combiner, whose scalars are whole arrays at run time.
     """
 
-    def __init__(
-        self, compiler: FunctionCompiler, operation: engine.Operation, lifted: bool
-    ) -> None:
+    def __init__(self, compiler: Compiler, operation: engine.Operation, lifted: bool) -> None:
         self.compiler = compiler
         self.operation = operation
         self.name = operation.name

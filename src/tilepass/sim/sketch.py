@@ -28,9 +28,8 @@ from tilepass.sim.protocol.makers import TENSOR
 from tilepass.sim.protocol.problems import Place, reads_numbers, rounded
 from tilepass.sim.protocol.recorder import Recorder
 from tilepass.sim.protocol.steps import make_step
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import OPERATIONS, CannotSimulate, Step, Suspending
+from tilepass.sim.site import OPERATIONS, CannotSimulate, Site
+from tilepass.sim.state import Frame, Step, Suspending
 
 _SPAN_BITS = 42
 _ARRAYS_OF_NUMBERS = 64

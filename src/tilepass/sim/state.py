@@ -40,6 +40,15 @@ class Fork:
 
 Request = Point | Blocked | Fork
 Task = Generator[Request, Any, Any]
+Step = Callable[[Frame], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Suspending:
+    """A step that yields requests to the driver."""
+
+    run: Callable[[Frame], Task]
+
 
 POINT = Point()
 

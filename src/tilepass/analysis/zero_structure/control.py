@@ -12,7 +12,7 @@ from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
 from tilepass.analysis.zero_structure.ops_numbers import element_of, is_numeric
 from tilepass.analysis.zero_structure.private import Registers
-from tilepass.analysis.zero_structure.program import Block, Instruction
+from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Scalar, Type
 from tilepass.analysis.zero_structure.values import Mask, Pointer, Struct, Value
 
@@ -152,9 +152,9 @@ def refining_select(
     return machine.domain.pick(condition, sides[0], sides[1])
 
 
-def refines(machine: Machine, item: Instruction) -> bool:
+def refines(item: Instruction, program: Program) -> bool:
     """Whether a select chooses between values of the comparison that it depends on."""
-    comparison = machine.program.definitions.get(item.operands[0])
+    comparison = program.definitions.get(item.operands[0])
     return (
         comparison is not None
         and comparison.name == "arith.cmpi"

@@ -1,16 +1,24 @@
-"""What operations with effects do: memory, and what may reach it in ways that are not known.
+"""What each operation does: to values, to memory, and what may reach it in ways that are not known.
 
 An operation that is not listed may store anywhere it can reach.
 """
 
 from __future__ import annotations
 
-from tilepass.analysis.zero_structure import control, ops_gpu, ops_matrix, ops_memory, ops_pointers
+from tilepass.analysis.zero_structure import (
+    control,
+    ops_gpu,
+    ops_matrix,
+    ops_memory,
+    ops_numbers,
+    ops_pointers,
+    ops_vectors,
+)
 from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
 from tilepass.analysis.zero_structure.nvvm_pure import only_computes
 from tilepass.analysis.zero_structure.private import Registers
-from tilepass.analysis.zero_structure.program import Instruction
+from tilepass.analysis.zero_structure.program import Instruction, Program
 from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
 
 EFFECTS: dict[str, Effect] = {
@@ -72,6 +80,19 @@ _HARMLESS_PREFIXES = ("nvvm.tcgen05.",)
 _HARMLESS_CALLS = frozenset(("printf", "vprintf", "__assertfail", "__assert_fail"))
 
 
+def pure_of(item: Instruction, program: Program) -> ops_numbers.Pure | None:
+    """What computes the results of an instruction from its operands alone, None if nothing does."""
+    if item.name == "arith.select" and control.refines(item, program):
+        return None
+    for table in (ops_vectors.PURE, ops_pointers.PURE_POINTERS):
+        if item.name in table:
+            return table[item.name]
+    if item.name != "arith.mulf":
+        return ops_numbers.PURE.get(item.name)
+    first, second = (ops_numbers.factor_of(program.definitions.get(x)) for x in item.operands)
+    return ops_numbers.product(first, second)
+
+
 def effect_of(item: Instruction) -> Effect:
     """What interprets an instruction that is not pure."""
     name = item.name
@@ -126,6 +147,3 @@ def _clobber(
     else:
         reason = f"{item.name} may store to shared memory"
     machine.clobber(item, reason)
-
-
-__all__ = ["EFFECTS", "HARMLESS", "effect_of"]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from tilepass.analysis.zero_structure import explain
+from tilepass.analysis.zero_structure.effects import effect_of, pure_of
 from tilepass.analysis.zero_structure.facts import (
     Assumption,
     Failure,
@@ -86,7 +87,9 @@ def _kernel(
         program = decode(lowered, kernel)
     except UnsupportedControlFlow as error:
         return _nothing(sites, Failure(str(error), location_of(kernel)), threads)
-    machine = Machine(program, block, limits)
+    pures = [pure_of(item, program) for item in program.instructions]
+    effects = [effect_of(item) for item in program.instructions]
+    machine = Machine(program, block, limits, pures, effects)
     try:
         rounds = _until_stable(machine)
     except OutOfReach as stop:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tilepass.analysis.zero_structure import ops_numbers, ops_vectors, private
+from tilepass.analysis.zero_structure import ops_numbers, private
 from tilepass.analysis.zero_structure.facts import Limits
 from tilepass.analysis.zero_structure.owners import accumulator_moves
 from tilepass.analysis.zero_structure.private import Cells, PrivateObject, Registers
@@ -62,11 +62,19 @@ Effect = Callable[["Machine", Instruction, tuple[Value, ...], Registers, Mask], 
 
 
 class Machine:
-    """Interprets a program; shared memory and what has escaped live as long as the machine."""
+    """Interprets a program; shared memory and what has escaped live as long as the machine.
 
-    def __init__(self, program: Program, block: tuple[int, int, int], limits: Limits) -> None:
-        from tilepass.analysis.zero_structure import effects
+    For each instruction there is one of `pures` if it only computes, else one of `effects`.
+    """
 
+    def __init__(
+        self,
+        program: Program,
+        block: tuple[int, int, int],
+        limits: Limits,
+        pures: Sequence[ops_numbers.Pure | None],
+        effects: Sequence[Effect],
+    ) -> None:
         threads = block[0] * block[1] * block[2]
         padded = -(-threads // 32) * 32
         self.block = block
@@ -91,8 +99,8 @@ class Machine:
         self.reads = accumulator_moves(program)
         self.steps = 0
         self.env: list[Any] = [None] * len(program.types)
-        self._pure: list[Any] = [self._pure_function(item) for item in program.instructions]
-        self._effects: list[Any] = [effects.effect_of(item) for item in program.instructions]
+        self._pures: Sequence[Any] = pures
+        self._effects = effects
 
     def run(self) -> bool:
         """Interpret the kernel once; whether nothing new was learned."""
@@ -108,7 +116,7 @@ class Machine:
 
     def execute(self, block: Block, state: Registers, mask: Mask) -> tuple[Value, ...]:
         """Run a block; the operands of its terminator. Raises OutOfReach."""
-        env, pures = self.env, self._pure
+        env, pures = self.env, self._pures
         self.steps += len(block.body)
         if self.steps > self.limits.steps:
             raise OutOfReach(f"more than {self.limits.steps} operations to interpret")
@@ -181,21 +189,6 @@ class Machine:
             sum(memory.version for memory in self.shared.values()),
             len(self.escaped) + len(self.reads.read),
         )
-
-    def _pure_function(self, item: Instruction) -> ops_numbers.Pure | None:
-        from tilepass.analysis.zero_structure.control import refines
-        from tilepass.analysis.zero_structure.ops_pointers import PURE_POINTERS
-
-        if item.name == "arith.select" and refines(self, item):
-            return None
-        for table in (ops_vectors.PURE, PURE_POINTERS):
-            if item.name in table:
-                return table[item.name]
-        if item.name != "arith.mulf":
-            return ops_numbers.PURE.get(item.name)
-        definitions = self.program.definitions
-        first, second = (ops_numbers.factor_of(definitions.get(x)) for x in item.operands)
-        return ops_numbers.product(first, second)
 
 
 # Operations with regions give values to their results themselves.

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.placed import Placed
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute import dsl as cute_dsl
 from tilepass.frontends.cute import library_caches, source_lines
@@ -23,7 +24,6 @@ from tilepass.frontends.cute.rewriting import rewrite, rewrite_once
 from tilepass.frontends.cute.tracing import MakeContext, MakeTrial, Trace
 from tilepass.frontends.cute.watching import Watched
 from tilepass.frontends.observing import StageObserver
-from tilepass.frontends.placed import Placed
 from tilepass.ir.engine import Module
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
+from tilepass.core.placed import Placed
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute.places import check_places
-from tilepass.frontends.placed import Placed
 from tilepass.frontends.triton.cache_key import pipeline_key
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class CutePart:
         make_trial: Callable[[str, Target], Callable[[Module], BinaryFigures]],
     ) -> None:
         if passes:
-            from tilepass.frontends.cute.versions import cute_version
+            from tilepass.core.versions import cute_version
 
             cute_version()
         check_places(passes)

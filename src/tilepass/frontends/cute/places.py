@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tilepass.core.anchor import Anchor
 from tilepass.core.errors import AnchorError
-from tilepass.frontends.placed import Placed
+from tilepass.core.placed import Placed
 from tilepass.frontends.stages import TRACE, language_of
 
 _PLACE = Anchor.end_of(TRACE)

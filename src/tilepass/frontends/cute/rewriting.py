@@ -15,10 +15,10 @@ from tilepass.core import underway
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.placed import Placed
 from tilepass.core.remarks import Remark
+from tilepass.core.reproducer import Failure, watched
 from tilepass.frontends.cute.lowering import clone
-from tilepass.frontends.placed import Placed
-from tilepass.frontends.triton.reproducer import Failure, watched
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
 from tilepass.ir.engine import Module, ir

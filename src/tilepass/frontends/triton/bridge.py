@@ -13,6 +13,7 @@ from typing import Any
 
 from tilepass.core.errors import ParseError, PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.reproducer import Failure, watched, write_reproducer
 from tilepass.frontends.triton.capture import (
     Captured,
     capture_diagnostics,
@@ -26,7 +27,6 @@ from tilepass.frontends.triton.modules import (
     operation_names,
     parse,
 )
-from tilepass.frontends.triton.reproducer import Failure, watched, write_reproducer
 from tilepass.ir import engine
 from tilepass.ir.aliases import Aliases
 from tilepass.ir.checked_run import Problem, checked_run

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import NamedTuple
 
-import tilepass
 from tilepass.core.digest import tool_hash, unforeseen_hash
+from tilepass.core.placed import Placed
 from tilepass.core.registry import source_hash
-from tilepass.frontends.placed import Placed
 
 _PROCESS = os.urandom(8).hex()
 
@@ -33,16 +32,16 @@ def pipeline_key(passes: Iterable[Placed]) -> CacheKey:
     """The key of a pipeline; the empty pipeline's is the key of stock Triton.
 
     Passes count with every option, their anchors, what happens where they fail, and all code that
-    takes part, as it ran. The
-    in-memory key is good in this process alone: specialization data recorded in another one holds
-    keys too, and preloading would store the stock kernel under a pipeline's key.
+    takes part, as it ran. The in-memory key is good in this process alone: specialization data
+    recorded in another one holds keys too, and preloading would store the stock kernel under a
+    pipeline's key.
     """
     described = [
         (str(placed), placed.on_failure, source_hash(type(placed.instance))) for placed in passes
     ]
     if not described:
         return EMPTY
-    tool = (tilepass.__version__, tool_hash(), unforeseen_hash(), sys.version, _bindings_version())
+    tool = (tool_hash(), unforeseen_hash(), sys.version, _bindings_version())
     text = json.dumps([tool, described])
     digest = hashlib.sha256(text.encode()).hexdigest()
     return CacheKey(f"-tilepass-{digest}", f"{digest[:16]}{_PROCESS}")

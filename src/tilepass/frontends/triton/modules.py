@@ -11,8 +11,8 @@ from triton._C import libtriton
 from tilepass.core import underway
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
+from tilepass.core.versions import triton_version
 from tilepass.frontends.triton.capture import Captured, capture_diagnostics
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir.memory_file import MemoryFile
 from tilepass.ir.quoting import in_quotes
 from tilepass.ir.types import TensorDescSpellingError, check_spelling

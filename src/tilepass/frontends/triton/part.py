@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Pass, PassContext, Target
-from tilepass.frontends.placed import Placed
+from tilepass.core.placed import Placed
 from tilepass.frontends.triton.cache_key import pipeline_key
 
 if TYPE_CHECKING:

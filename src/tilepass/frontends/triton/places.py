@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tilepass.core.anchor import EVERY
 from tilepass.core.errors import AnchorError, nearest
-from tilepass.frontends.placed import Placed
+from tilepass.core.placed import Placed
 from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 
 

@@ -13,10 +13,10 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import PassFailure
 from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.pipeline_spec import PipelineItem
+from tilepass.core.reproducer import Failure
 from tilepass.frontends.triton.builtin_passes import BuiltinPass
 from tilepass.frontends.triton.capture import capture_diagnostics, parse_diagnostics
 from tilepass.frontends.triton.modules import TritonModule, new_context
-from tilepass.frontends.triton.reproducer import Failure
 
 # When a pass fails, libtriton dumps the module from before it with MLIR's reproducer section...
 _DUMP = re.compile(

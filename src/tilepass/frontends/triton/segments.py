@@ -19,8 +19,10 @@ from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import AnchorError, ParseError, PassFailure, TilepassError
 from tilepass.core.figures import StaticFigures
 from tilepass.core.pass_base import Pass, PassContext, Target
+from tilepass.core.placed import Placed
+from tilepass.core.reproducer import Failure
+from tilepass.core.versions import triton_version
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
-from tilepass.frontends.placed import Placed
 from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 from tilepass.frontends.triton import assembling, bridge
 from tilepass.frontends.triton.overriding import Overrides, no_overrides
@@ -33,7 +35,6 @@ from tilepass.frontends.triton.recording import (
     is_stock,
     record_stage,
 )
-from tilepass.frontends.triton.reproducer import Failure
 from tilepass.frontends.triton.targets import target_of
 from tilepass.frontends.triton.trial import (
     after,
@@ -44,7 +45,6 @@ from tilepass.frontends.triton.trial import (
     stock_figures,
 )
 from tilepass.frontends.triton.triton_failure import TritonFailure
-from tilepass.frontends.triton.versions import triton_version
 from tilepass.ir import engine
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any
 
 from tilepass.core.errors import ParseError
 from tilepass.core.pass_base import PassContext
-from tilepass.frontends.placed import Placed
+from tilepass.core.placed import Placed
+from tilepass.core.reproducer import Failure
 from tilepass.frontends.triton.capture import Captured, capture_diagnostics
 from tilepass.frontends.triton.modules import load, new_context
 from tilepass.frontends.triton.recording import RecordedPass, RecordingPassManager
-from tilepass.frontends.triton.reproducer import Failure
 from tilepass.frontends.triton.run_builtin import crashed, failure_reason, module_in_dump
 
 

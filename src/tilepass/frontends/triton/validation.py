@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import PassFailure, TilepassError
 from tilepass.core.pass_base import Pass, PassContext
+from tilepass.core.reproducer import Failure
 from tilepass.frontends.triton.bridge import Rewrite, TritonModule, to_engine
-from tilepass.frontends.triton.reproducer import Failure
 from tilepass.ir import engine
 from tilepass.sim import equivalence
 from tilepass.sim.compiler import Program
@@ -30,7 +30,7 @@ from tilepass.sim.coverage import Goal
 from tilepass.sim.equivalence import DEFAULT_SEEDS
 from tilepass.sim.faults import Fault, SimulatorFailure, UnsupportedOperationsError
 from tilepass.sim.inputs import parse_shapes
-from tilepass.sim.protocol.command import ProtocolError, check_protocol
+from tilepass.sim.protocol_check import ProtocolError, check_protocol
 from tilepass.sim.values import STEP_LIMIT
 
 # A pass may make a kernel take more steps, but not run on and on.

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilepass.sim.faults import Fault
-from tilepass.sim.protocol.compiler import ProtocolProgram
+from tilepass.sim.protocol.compiler import ProtocolProgram, record
 from tilepass.sim.protocol.events import Kind, Recording
 from tilepass.sim.protocol.problems import Problem
-from tilepass.sim.protocol.recorder import TooLong, record
+from tilepass.sim.protocol.recorder import TooLong
 from tilepass.sim.protocol.report import legend, trace_lines
 from tilepass.sim.protocol.schedule import run_random
 

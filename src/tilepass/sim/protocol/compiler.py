@@ -1,5 +1,5 @@
-"""Compiling a module for recording: scalars as the value interpreter computes them, tensors without
-contents, everything asynchronous by `steps`."""
+"""Compiling a module for recording, and recording it: scalars as the value interpreter computes
+them, tensors without contents, everything asynchronous by `steps`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
 from tilepass.ir import engine
 from tilepass.sim.compiler import Function, FunctionCompiler, Program
-from tilepass.sim.faults import raise_blaming
-from tilepass.sim.protocol.events import Place
-from tilepass.sim.protocol.recorder import CannotFollow
+from tilepass.sim.effects import Effects
+from tilepass.sim.faults import StepLimit, UndefinedBehaviour, raise_blaming
+from tilepass.sim.protocol.cells import number_cells
+from tilepass.sim.protocol.events import Place, Recording
+from tilepass.sim.protocol.problems import Problem, bind_values
+from tilepass.sim.protocol.recorder import STEP_LIMIT, UNKNOWN, CannotFollow, Recorder, TooLong
 from tilepass.sim.protocol.steps import make_step
 from tilepass.sim.protocol.steps_dot import writing_registers
-from tilepass.sim.site import Site
-from tilepass.sim.table import CannotSimulate, Step, Suspending
+from tilepass.sim.site import CannotSimulate, Site
+from tilepass.sim.state import Step, Suspending
 
 _ALLOCATION = re.compile(r"^\s*(%[\w$.-]+) = ttg\.local_alloc\b")
 
@@ -101,3 +104,28 @@ class _Compiler(FunctionCompiler):
             return lambda _: None
         except Exception as error:
             raise_blaming(error, operation)
+
+
+def record(program: ProtocolProgram, problem: Problem) -> Recording:
+    """What one program of a grid does.
+
+    Raises CannotFollow, OptionError for shapes that do not fit, and Fault for what is wrong
+    whatever the schedule.
+    """
+    values, memory = bind_values(program, problem.shapes)
+    recorder = Recorder(memory, Effects(), problem.program, problem.grid, STEP_LIMIT)
+    frame = program.entry.frame(recorder)
+    try:
+        program.entry.body.enter(frame, values)
+    except StepLimit as fault:
+        raise TooLong(str(fault)) from fault
+    except UndefinedBehaviour as fault:
+        if UNKNOWN in fault.message:
+            place = f"{fault.operation} at {fault.location}" if fault.location else fault.operation
+            raise CannotFollow(
+                f"{place} depends on what memory or a tensor holds, which is not followed"
+            ) from fault
+        raise
+    regions, barriers = number_cells(recorder.threads)
+    memories = list(recorder.memories.values())
+    return Recording(recorder.threads, regions, barriers, memories, program.fences_to_come)

@@ -14,8 +14,7 @@ from tilepass.sim.protocol.events import Place
 from tilepass.sim.protocol.recorder import UNKNOWN
 from tilepass.sim.protocol.views import View
 from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step
+from tilepass.sim.state import Frame, Step
 
 TENSOR = Poison(UNKNOWN)
 """Every tensor, and every scalar that comes from one."""

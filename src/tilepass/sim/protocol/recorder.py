@@ -8,17 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
-from tilepass.sim.effects import Effects
-from tilepass.sim.faults import StepLimit, UndefinedBehaviour
-from tilepass.sim.protocol.cells import number_cells
-from tilepass.sim.protocol.events import Event, Kind, Memory, Place, Recording, Region, Thread
-from tilepass.sim.protocol.problems import Problem, bind_values
+from tilepass.sim.protocol.events import Event, Kind, Memory, Place, Region, Thread
 from tilepass.sim.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    from tilepass.sim.protocol.compiler import ProtocolProgram
 
 EVENT_LIMIT = 20_000
 STEP_LIMIT = 2_000_000
@@ -79,28 +73,3 @@ class Recorder(State):
         self.finished = max(self.finished, self.issued - pendings)
         for serial in [each for each in self.registers if each <= self.finished]:
             del self.registers[serial]
-
-
-def record(program: ProtocolProgram, problem: Problem) -> Recording:
-    """What one program of a grid does.
-
-    Raises CannotFollow, OptionError for shapes that do not fit, and Fault for what is wrong
-    whatever the schedule.
-    """
-    values, memory = bind_values(program, problem.shapes)
-    recorder = Recorder(memory, Effects(), problem.program, problem.grid, STEP_LIMIT)
-    frame = program.entry.frame(recorder)
-    try:
-        program.entry.body.enter(frame, values)
-    except StepLimit as fault:
-        raise TooLong(str(fault)) from fault
-    except UndefinedBehaviour as fault:
-        if UNKNOWN in fault.message:
-            place = f"{fault.operation} at {fault.location}" if fault.location else fault.operation
-            raise CannotFollow(
-                f"{place} depends on what memory or a tensor holds, which is not followed"
-            ) from fault
-        raise
-    regions, barriers = number_cells(recorder.threads)
-    memories = list(recorder.memories.values())
-    return Recording(recorder.threads, regions, barriers, memories, program.fences_to_come)

@@ -9,9 +9,8 @@ from importlib import import_module
 
 from tilepass.sim.protocol.makers import MAKERS, TENSOR, require_finished
 from tilepass.sim.protocol.steps_memory import NameOf, allocate
-from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import OPERATIONS, CannotSimulate, Step, Suspending
+from tilepass.sim.site import OPERATIONS, CannotSimulate, Site
+from tilepass.sim.state import Frame, Step, Suspending
 
 # They enter their makers into the table.
 for _family in ("async", "dot"):

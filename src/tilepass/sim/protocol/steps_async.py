@@ -22,8 +22,7 @@ from tilepass.sim.protocol.makers import (
     view_in,
 )
 from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step
+from tilepass.sim.state import Frame, Step
 
 
 def _on_barrier(kind: Kind, amount: str | None = None) -> Make:

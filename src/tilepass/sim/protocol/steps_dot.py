@@ -8,8 +8,7 @@ from tilepass.sim.protocol.makers import TENSOR, Unfinished, enter, place_of, re
 from tilepass.sim.protocol.recorder import Recorder
 from tilepass.sim.protocol.views import View
 from tilepass.sim.site import Site
-from tilepass.sim.state import Frame
-from tilepass.sim.table import Step
+from tilepass.sim.state import Frame, Step
 
 
 @enter("ttng.warp_group_dot")

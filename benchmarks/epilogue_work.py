@@ -40,8 +40,8 @@ from tilepass.kernels._matmul_host import TRITON_TYPES
 from tilepass.kernels._matmul_parts import accumulate, tile_origin
 from tilepass.kernels._source import ast_source
 from tilepass.kernels._tensors import dtype_of, empty_rows, host_descriptor, program_slots
-from tilepass.kernels._workload import Inputs, Launch
 from tilepass.kernels.persistent_matmul_triton import PersistentConfig, PersistentMatmul
+from tilepass.kernels.workload import Inputs, Launch
 
 if TYPE_CHECKING:
     import torch

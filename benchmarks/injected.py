@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
-from tilepass.kernels._workload import Inputs, Launch, Shape
 from tilepass.kernels.persistent_matmul_triton import PersistentConfig, PersistentMatmul
+from tilepass.kernels.workload import Inputs, Launch, Shape
 
 if TYPE_CHECKING:
     import torch

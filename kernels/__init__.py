@@ -1,6 +1,6 @@
 """Kernels to run passes on, one file each; `get_workload(name)` finds them.
 
-See `_workload.py` for what a kernel file exports. Import as `tilepass.kernels`.
+See `workload.py` for what a kernel file exports. Import as `tilepass.kernels`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilepass.core.errors import TilepassError, nearest
 
 if TYPE_CHECKING:
-    from tilepass.kernels._workload import Workload
+    from tilepass.kernels.workload import Workload
 
 _NAMES = (
     "attention_triton",

@@ -16,7 +16,8 @@ from tilepass.kernels._block_diagonal_kernel_cute import (
     ROWS,
     BlockDiagonalMatmul,
 )
-from tilepass.kernels._cute_workload import (
+from tilepass.kernels._tensors import ceil_div, dtype_of, exact_fp32, seeded, uniform
+from tilepass.kernels.cute_workload import (
     CuteConfig,
     CuteWorkload,
     Operands,
@@ -24,8 +25,7 @@ from tilepass.kernels._cute_workload import (
     element_type,
     stand_in,
 )
-from tilepass.kernels._tensors import ceil_div, dtype_of, exact_fp32, seeded, uniform
-from tilepass.kernels._workload import Inputs, Shape, Tolerance
+from tilepass.kernels.workload import Inputs, Shape, Tolerance
 
 if TYPE_CHECKING:
     import torch

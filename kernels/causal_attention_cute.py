@@ -13,7 +13,8 @@ import cutlass
 
 from tilepass.core.errors import TilepassError
 from tilepass.kernels._causal_attention_kernel_cute import BLOCK, HEAD, CausalAttention
-from tilepass.kernels._cute_workload import (
+from tilepass.kernels._tensors import ceil_div, dtype_of, exact_fp32, seeded
+from tilepass.kernels.cute_workload import (
     CuteConfig,
     CuteWorkload,
     Operands,
@@ -21,8 +22,7 @@ from tilepass.kernels._cute_workload import (
     element_type,
     stand_in,
 )
-from tilepass.kernels._tensors import ceil_div, dtype_of, exact_fp32, seeded
-from tilepass.kernels._workload import Inputs, Shape, Tolerance
+from tilepass.kernels.workload import Inputs, Shape, Tolerance
 
 if TYPE_CHECKING:
     import torch

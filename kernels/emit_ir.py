@@ -18,7 +18,7 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton.targets import gpu_target
 from tilepass.kernels import get_workload, workload_names
-from tilepass.kernels._workload import Shape
+from tilepass.kernels.workload import Shape
 
 
 def main(arguments: list[str] | None = None) -> int:

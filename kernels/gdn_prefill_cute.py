@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import cutlass
 
 from tilepass.core.errors import TilepassError
-from tilepass.kernels._cute_workload import (
+from tilepass.kernels._gdn_chunk_cute import CHUNK
+from tilepass.kernels._gdn_kernel_cute import HEAD, GdnPrefill
+from tilepass.kernels._tensors import ceil_div, dtype_of, seeded, uniform
+from tilepass.kernels.cute_workload import (
     CuteConfig,
     CuteWorkload,
     Operands,
@@ -24,10 +27,7 @@ from tilepass.kernels._cute_workload import (
     element_type,
     stand_in,
 )
-from tilepass.kernels._gdn_chunk_cute import CHUNK
-from tilepass.kernels._gdn_kernel_cute import HEAD, GdnPrefill
-from tilepass.kernels._tensors import ceil_div, dtype_of, seeded, uniform
-from tilepass.kernels._workload import Inputs, Shape, Tolerance
+from tilepass.kernels.workload import Inputs, Shape, Tolerance
 
 if TYPE_CHECKING:
     import torch

@@ -17,7 +17,7 @@ from tilepass.kernels._matmul_host import TRITON_TYPES, MatmulConfig, MatmulWork
 from tilepass.kernels._matmul_parts import accumulate, apply_epilogue, tile_origin
 from tilepass.kernels._source import ast_source
 from tilepass.kernels._tensors import dtype_of, empty_rows, host_descriptor
-from tilepass.kernels._workload import Inputs, Launch, Shape
+from tilepass.kernels.workload import Inputs, Launch, Shape
 
 ONE_TRIP = tl.constexpr(1 << 30)
 """A loop step above any number of tiles."""

@@ -39,7 +39,7 @@ from tilepass.kernels._tensors import (
     seeded,
     uniform,
 )
-from tilepass.kernels._workload import Config, Inputs, Launch, Shape, Tolerance, Workload
+from tilepass.kernels.workload import Config, Inputs, Launch, Shape, Tolerance, Workload
 
 if TYPE_CHECKING:
     import torch

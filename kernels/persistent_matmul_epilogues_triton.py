@@ -30,7 +30,7 @@ from tilepass.kernels._tensors import (
     seeded,
     uniform,
 )
-from tilepass.kernels._workload import Inputs, Launch, Shape, Tolerance
+from tilepass.kernels.workload import Inputs, Launch, Shape, Tolerance
 
 if TYPE_CHECKING:
     import torch

@@ -27,7 +27,7 @@ from tilepass.kernels._tensors import (
     program_slots,
     use_torch_allocator,
 )
-from tilepass.kernels._workload import Inputs, Launch, Shape
+from tilepass.kernels.workload import Inputs, Launch, Shape
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ import triton.language as tl
 from tilepass.core.errors import TilepassError
 from tilepass.kernels._source import ast_source
 from tilepass.kernels._tensors import dtype_of, seeded, uniform
-from tilepass.kernels._workload import Config, Inputs, Launch, Shape, Tolerance, Workload
+from tilepass.kernels.workload import Config, Inputs, Launch, Shape, Tolerance, Workload
 
 if TYPE_CHECKING:
     import torch

@@ -111,6 +111,7 @@ def static_steps() -> list[Step]:
     python = str(PYTHON)
     return [
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
+        Step("imports", (str(PYTHON.with_name("lint-imports")), "--no-cache")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
         Step("docs", (python, "-m", "mkdocs", "build", "--strict", "--quiet")),
         Step("pyright", (python, "-m", "pyright", "--pythonpath", python), r"^\d+ errors?, "),

@@ -11,8 +11,8 @@ import torch
 from ptx_machine import run_grid
 from ptx_memory import GlobalMemory
 
-from tilepass.kernels._cute_workload import CuteConfig, CuteWorkload
-from tilepass.kernels._workload import Inputs
+from tilepass.kernels.cute_workload import CuteConfig, CuteWorkload
+from tilepass.kernels.workload import Inputs
 
 Outputs = tuple[torch.Tensor, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tilepass.kernels._workload import Launch
+from tilepass.kernels.workload import Launch
 
 
 def launches_that_differ(launch: Launch, repetitions: int) -> list[int]:

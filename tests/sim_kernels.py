@@ -22,7 +22,7 @@ from tilepass.frontends.observing import Compilation, Origin
 from tilepass.frontends.triton import bridge
 from tilepass.frontends.triton.modules import triton_ir
 from tilepass.kernels import get_workload
-from tilepass.kernels._workload import Inputs, Launch, Workload
+from tilepass.kernels.workload import Inputs, Launch, Workload
 from tilepass.sim.arguments import Argument, HostDescriptor, Uninitialized
 from tilepass.sim.compiler import Program
 from tilepass.sim.parameter_groups import grouped

@@ -21,7 +21,7 @@ from tilepass.ab.session import priming_tasks, run_static
 from tilepass.ab.static_figures import collect_figures
 from tilepass.ab.subjects import copy_inputs, find_subject
 from tilepass.core.errors import TilepassError
-from tilepass.kernels._workload import Tolerance
+from tilepass.kernels.workload import Tolerance
 
 USER_MODULE = """
 import torch

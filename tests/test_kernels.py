@@ -11,7 +11,7 @@ import torch
 
 from tilepass.core.errors import TilepassError
 from tilepass.kernels import get_workload, workload_names
-from tilepass.kernels._workload import Inputs, Tolerance, mismatch, parse_value
+from tilepass.kernels.workload import Inputs, Tolerance, mismatch, parse_value
 
 SMALL = {
     "attention_triton": (1, 2, 40, 24),

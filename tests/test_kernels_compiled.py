@@ -17,7 +17,7 @@ from tilepass.dump.disassemble import listing
 from tilepass.dump.figures import kernel_figures
 from tilepass.dump.register_hazards import find_register_hazards
 from tilepass.kernels import get_workload
-from tilepass.kernels._workload import Shape
+from tilepass.kernels.workload import Shape
 
 SHARED_MEMORY = 233472
 """Bytes of shared memory on an SM of sm_90 (CUDA programming guide, compute capabilities)."""

@@ -17,13 +17,13 @@ from ptx_memory import KernelFault
 from tilepass.activate import enabled
 from tilepass.cli.dump_ir import main as dump_ir
 from tilepass.core.errors import TilepassError
-from tilepass.kernels._cute_workload import (
+from tilepass.kernels.cute_workload import (
     CompiledCute,
     CuteConfig,
     cute_workload_names,
     get_cute_workload,
 )
-from tilepass.kernels._workload import Inputs, Shape, mismatch
+from tilepass.kernels.workload import Inputs, Shape, mismatch
 
 ARCH = "sm_90a"
 SMALL: dict[str, Shape] = {
@@ -88,7 +88,7 @@ def test_unknown_name() -> None:
 
 def test_the_contract_is_found_without_cutlass_or_torch() -> None:
     program = (
-        "import sys; import tilepass.kernels._cute_workload; "
+        "import sys; import tilepass.kernels.cute_workload; "
         "print(*(name for name in ('cutlass', 'torch', 'triton') if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -18,8 +18,8 @@ from tilepass.activate import enabled
 from tilepass.cli.ab import main
 from tilepass.core.errors import TilepassError
 from tilepass.dump.figures import kernel_figures
-from tilepass.kernels._cute_workload import CompiledCute, CuteConfig, get_cute_workload
-from tilepass.kernels._workload import Inputs, Launch
+from tilepass.kernels.cute_workload import CompiledCute, CuteConfig, get_cute_workload
+from tilepass.kernels.workload import Inputs, Launch
 
 KERNEL = "block-diagonal-matmul"
 SHAPE = (256, 128)

@@ -10,8 +10,8 @@ import torch
 from repeated_launches import bits, launches_that_differ
 
 from tilepass.activate import enabled
-from tilepass.kernels._cute_workload import get_cute_workload
-from tilepass.kernels._workload import Shape
+from tilepass.kernels.cute_workload import get_cute_workload
+from tilepass.kernels.workload import Shape
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ from repeated_launches import launches_that_differ
 
 from tilepass.activate import enabled
 from tilepass.kernels import get_workload
-from tilepass.kernels._workload import Shape
+from tilepass.kernels.workload import Shape
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ from tilepass.activate import Session, enabled
 from tilepass.core.versions import triton_version
 from tilepass.dump.figures import kernel_figures
 from tilepass.kernels import get_workload
-from tilepass.kernels._workload import Shape
+from tilepass.kernels.workload import Shape
 
 REPAIRED = triton_version().version >= (3, 9)
 """Its ptxas keeps registers that are in flight over a back edge."""

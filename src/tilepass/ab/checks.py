@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.ab.events import KernelFact
-from tilepass.kernels._workload import Tolerance, mismatch
+from tilepass.kernels.workload import Tolerance, mismatch
 
 if TYPE_CHECKING:
     import torch

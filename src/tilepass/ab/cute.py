@@ -18,11 +18,11 @@ from tilepass.dump.elf import code_hash
 from tilepass.dump.store import write_file
 from tilepass.frontends.cute.hook import key_in_force
 from tilepass.frontends.cute.lowering import chip_of
-from tilepass.kernels._cute_workload import get_cute_workload
+from tilepass.kernels.cute_workload import get_cute_workload
 
 if TYPE_CHECKING:
     from tilepass.ab.subjects import Launcher
-    from tilepass.kernels._cute_workload import CompiledCute, CuteWorkload
+    from tilepass.kernels.cute_workload import CompiledCute, CuteWorkload
 
 
 class CuteSubject(WorkloadSubject):

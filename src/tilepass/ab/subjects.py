@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tilepass.ab.job import Arm, Point, Shape
 from tilepass.core.errors import TilepassError
-from tilepass.kernels import _workload as contract
-from tilepass.kernels._cute_workload import is_cute_workload
+from tilepass.kernels import workload as contract
+from tilepass.kernels.cute_workload import is_cute_workload
 
 if TYPE_CHECKING:
     import torch

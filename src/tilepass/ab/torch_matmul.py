@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tilepass.kernels._workload import Inputs
+from tilepass.kernels.workload import Inputs
 
 if TYPE_CHECKING:
     import torch

@@ -42,7 +42,7 @@ def compile_workload(
     Raises TilepassError for an unknown kernel or setting, and what enabling and compiling raise.
     """
     from tilepass.kernels import get_workload
-    from tilepass.kernels._cute_workload import get_cute_workload, is_cute_workload
+    from tilepass.kernels.cute_workload import get_cute_workload, is_cute_workload
 
     if is_cute_workload(name):
         cute_workload = get_cute_workload(name)

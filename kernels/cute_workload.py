@@ -1,4 +1,4 @@
-"""The contract of kernel files for CuTe DSL: that of `_workload.py`, compiled by `cute.compile`.
+"""The contract of kernel files for CuTe DSL: that of `workload.py`, compiled by `cute.compile`.
 
     workload = get_cute_workload("gdn_prefill_cute")
     config = workload.config_for(shape, dtype="fp16")
@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tilepass.core.errors import TilepassError, nearest
-from tilepass.kernels._workload import AnyConfig, AnyWorkload, Inputs, Launch
+from tilepass.kernels.workload import AnyConfig, AnyWorkload, Inputs, Launch
 
 if TYPE_CHECKING:
     import torch

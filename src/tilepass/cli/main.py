@@ -36,6 +36,8 @@ COMMANDS = {
     "run": _Command("tilepass.cli.run", "run a program with passes enabled"),
     "check": _Command("tilepass.cli.check", "execute a kernel's IR on the CPU, compare two", True),
     "explain": _Command("tilepass.cli.explain", "why passes decided as they did", True),
+    # Its own children take what crashes.
+    "reduce": _Command("tilepass.cli.reduce", "the smallest IR for which a command still fails"),
     "doctor": _Command(
         "tilepass.cli.doctor", "check the installed versions and the IR bridge", True
     ),

@@ -223,7 +223,7 @@ def remove_attribute(operation: ir.Operation, name: str) -> ir.Operation:
 
 
 def _rebuilt_without(operation: ir.Operation, name: str) -> ir.Operation:
-    kept = {key: value for key, value in _all_attributes(operation).items() if key != name}
+    kept = {key: value for key, value in all_attributes(operation).items() if key != name}
     successor = Builder.before(operation).create(
         operation.name,
         list(operation.operands),
@@ -240,9 +240,11 @@ def _rebuilt_without(operation: ir.Operation, name: str) -> ir.Operation:
     return successor
 
 
-def _all_attributes(operation: ir.Operation) -> dict[str, ir.Attribute]:
+def all_attributes(operation: ir.Operation) -> dict[str, ir.Attribute]:
     """Properties and attributes; iterating over `attributes` leaves the former out."""
     header = operation.get_asm(print_generic_op_form=True, skip_regions=True, use_local_scope=True)
+    if "<{" not in header:
+        return dict(operation.attributes.items())
     properties = ir.Attribute.parse(_properties_text(header), operation.context)
     assert isinstance(properties, ir.DictAttr)
     named = [properties[index] for index in range(len(properties))]

@@ -95,6 +95,16 @@ def start(folder: Path, environment: dict[str, str], programs: Path) -> None:
     )
     server.stdout.readline()
     SERVERS.append(server)
+    if len(SERVERS) == 1:
+        atexit.register(stop)
+
+
+def stop() -> None:
+    """End the servers: what they and their forks took then counts as this process's children's."""
+    while SERVERS:
+        server = SERVERS.pop()
+        server.stdin.close()
+        server.wait()
 
 
 def preload() -> None:

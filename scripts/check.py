@@ -1,11 +1,13 @@
 """Run every check of this source tree and print the test runners' closing lines.
 
-Usage: .venv/bin/python scripts/check.py [--gpu] [--only NAME ...]
+Usage: .venv/bin/python scripts/check.py [--quick | --gpu] [--only NAME ...]
 
-Without `--gpu`: ruff, pyright, lit and pytest in the environments of Triton 3.6 and 3.9; nothing
-needs a GPU. With `--gpu`: the tests marked `gpu`, and it fails where there is none.
+Without an option: ruff, pyright, docs, lit and pytest in the environments of Triton 3.6 and 3.9;
+nothing needs a GPU. With `--gpu`: the tests marked `gpu`, and it fails where there is none.
+With `--quick`, in less than a minute: ruff, and of the tests in `.venv` those nearest to what was
+changed since the last commit (where nothing was: by the last one), as many as fit into the time.
 Every step runs whatever the others give; the whole output of each is kept in `out/check`.
-Exits non-zero if one failed.
+At the end come the wall-clock and CPU seconds of each. Exits non-zero if one failed.
 """
 
 import argparse
@@ -15,8 +17,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +31,13 @@ PYTHON_TRITON39 = SOURCE / ".venv-triton39" / "bin" / "python"
 # Ends a step that hangs. One that other work on the machine slows down is left alone.
 STEP_LIMIT_SECONDS = 4 * 3600
 TIMED_OUT = 124  # as the command `timeout` exits
-JOBS = os.cpu_count() or 1
+# Two steps run at a time: the static ones keep one core busy at most, and so does a test that has
+# to be waited for.
+SLOTS = 2
+JOBS = max(1, (os.cpu_count() or 1) // SLOTS)
+# Pytest starts no test after so many seconds, and takes so many files at most.
+QUICK_SECONDS = 35
+QUICK_FILES = 20
 # Tests of statistics, packaging, ..., and of the kernels in Triton's interpreter, which do
 # not touch the Triton that is installed, or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
@@ -79,12 +88,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step gave: exit code, output and wall-clock seconds."""
+    """What a step gave: exit code, output, wall-clock seconds, and CPU seconds of all processes."""
 
     step: Step
     code: int
     output: str
     seconds: float
+    cpu: float
 
     def closing_lines(self) -> list[str]:
         """The lines that sum the output up."""
@@ -131,15 +141,99 @@ def pytest_step(name: str, python: Path, *arguments: str) -> Step:
 
 
 def test_steps() -> Iterator[Step]:
-    """The test suites, in both environments: all of them, but for what one Triton is enough for."""
-    workers = ("-n", str(JOBS), "--dist", "worksteal", "-m", "not gpu")
+    """The test suites, the longest first: in both environments, but for what one Triton is enough
+    for."""
+    workers = ("-n", str(JOBS), "--dist", "worksteal") if JOBS > 1 else ()
+    common = (*workers, "-m", "not gpu")
     warm = ("--param", "warm=1")
     skipped = tuple(f"--ignore-glob=tests/{pattern}" for pattern in ONE_TRITON_IS_ENOUGH)
+    alone = [path for pattern in ONE_TRITON_IS_ENOUGH for path in SOURCE.glob(f"tests/{pattern}")]
+    files = sorted({str(path.relative_to(SOURCE)) for path in alone})
+    yield pytest_step("pytest, Triton 3.6", PYTHON, *common, *skipped)
+    yield pytest_step("pytest, Triton 3.9", PYTHON_TRITON39, *common, *skipped)
+    yield pytest_step("pytest, any Triton", PYTHON, *common, *files)
     yield lit_step("lit, Triton 3.6", PYTHON, *warm, "lit_tests")
-    yield pytest_step("pytest, Triton 3.6", PYTHON, *workers)
     without_cute = ("--filter-out", "passes/cute", "lit_tests")
     yield lit_step("lit, Triton 3.9", PYTHON_TRITON39, *warm, *without_cute)
-    yield pytest_step("pytest, Triton 3.9", PYTHON_TRITON39, *workers, *skipped)
+
+
+def all_steps() -> list[Step]:
+    """Those that end soon or take long come first: the last ones end at nearly the same time."""
+    ruff_check, ruff_format, docs, pyright = static_steps()
+    return [ruff_check, ruff_format, *test_steps(), pyright, docs]
+
+
+def quick_steps() -> list[Step]:
+    """Ruff, and the tests in the main environment that are nearest to what was changed."""
+    changed = changed_files()
+    tests, irs = nearest_tests(changed), nearest_irs(changed)
+    some = ("-n", str(JOBS * SLOTS), "--dist", "load", "--maxschedchunk", "1", "-m", "not gpu")
+    steps = static_steps()[:2]
+    if tests:
+        steps.append(pytest_step("pytest", PYTHON, *some, f"--seconds={QUICK_SECONDS}", *tests))
+    if irs:
+        steps.append(lit_step("lit", PYTHON, "--param", "warm=1", *irs))
+    return steps
+
+
+def changed_files() -> list[str]:
+    """The files that differ from the last commit; where none does, those that it changed."""
+
+    def git(*arguments: str) -> list[str]:
+        command = ["git", *arguments]
+        done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    own = [*git("diff", "--name-only", "HEAD"), *git("ls-files", "-o", "--exclude-standard")]
+    return own or git("diff", "--name-only", "HEAD~1")
+
+
+def nearest_tests(changed: Iterable[str]) -> list[str]:
+    """The test files from which the fewest imports lead to one of these files, nearest first."""
+    folders = ("src/tilepass", "passes", "kernels", "benchmarks", "tests", "scripts")
+    paths = [path for folder in folders for path in sorted(SOURCE.glob(f"{folder}/**/*.py"))]
+    files = [str(path.relative_to(SOURCE)) for path in paths]
+    mentioned = {file: names_in((SOURCE / file).read_text()) for file in files}
+    near, found = set(changed), list[str]()
+    while near and len(found) < QUICK_FILES:
+        found += sorted(file for file in near if re.match(r"tests/test_\w+\.py", file))
+        names = {name for file in near for name in names_of(file)}
+        mentioned = {file: known for file, known in mentioned.items() if file not in near}
+        near = {file for file, known in mentioned.items() if known & names}
+    return [file for file in found if (SOURCE / file).is_file()][:QUICK_FILES]
+
+
+def names_in(source: str) -> set[str]:
+    """The modules that a file may import, and the scripts and other files that it names."""
+    found = set(re.findall(r"[\w-]+\.(?:py|md|json|toml|txt)\b", source))
+    imports = re.findall(r"^ *from ([\w.]+) import (\([^)]*\)|.*)", source, re.MULTILINE)
+    for module, names in imports:
+        found |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))}
+    return found | set(re.findall(r"^ *import ([\w.]+)", source, re.MULTILINE))
+
+
+def names_of(file: str) -> set[str]:
+    """The names under which `names_in` finds a file."""
+    path = Path(file)
+    parts = list(path.with_suffix("").parts)
+    if path.suffix != ".py" or parts[0] == "scripts":
+        return {path.name}
+    parts = parts[1:] if parts[0] == "src" else parts
+    parts = ["tilepass", *parts] if parts[0] in ("passes", "kernels") else parts
+    name = ".".join(parts).removesuffix(".__init__")
+    return {name, name.removeprefix("tests.")}
+
+
+def nearest_irs(changed: Iterable[str]) -> list[str]:
+    """The lit tests among these files, and those of a pass that is."""
+    found = set[str]()
+    for file in changed:
+        if re.match(r"lit_tests/.*/[^/]*\.(mlir|ttir|ttgir|test|py)$", file):
+            found |= {file} if "Inputs/" not in file else set()
+        elif named := re.match(r"passes/\w+/(\w+)", file):
+            pattern = f"lit_tests/passes/*/{named[1].replace('_', '-')}*"
+            found |= {str(each.relative_to(SOURCE)) for each in SOURCE.glob(pattern)}
+    return sorted(each for each in found if (SOURCE / each).is_file())
 
 
 def gpu_steps() -> list[Step]:
@@ -166,32 +260,29 @@ def run_step(step: Step) -> Outcome:
     """Run one step and tell how it went; the output of a failed one is printed whole."""
     start = time.monotonic()
     log = LOGS / f"{step.slug}.log"
+    stopped = threading.Event()
     with log.open("wb") as output:
-        try:
-            code = subprocess.run(
-                step.command,
-                cwd=SOURCE,
-                env=clean_environment(step),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=STEP_LIMIT_SECONDS,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            code = TIMED_OUT
-    outcome = Outcome(step, code, log.read_text(errors="replace"), time.monotonic() - start)
+        process = subprocess.Popen(
+            step.command,
+            cwd=SOURCE,
+            env=clean_environment(step),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        timer = threading.Timer(STEP_LIMIT_SECONDS, lambda: (stopped.set(), process.kill()))
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+    process.returncode = TIMED_OUT if stopped.is_set() else os.waitstatus_to_exitcode(status)
+    seconds, cpu = time.monotonic() - start, usage.ru_utime + usage.ru_stime
+    outcome = Outcome(step, process.returncode, log.read_text(errors="replace"), seconds, cpu)
     verdict = "FAIL " if outcome.problem else "ok   "
-    text = f"{verdict} {step.name} ({outcome.seconds:.0f} s)"
+    text = f"{verdict} {step.name} ({seconds:.0f} s)"
     if outcome.problem:
         text += f"\n{outcome.output}\n^ {step.name}: {outcome.problem}"
     print(text, flush=True)
     return outcome
-
-
-def run_in_order(steps: Sequence[Step]) -> list[Outcome]:
-    """Run steps one after the other."""
-    return [run_step(step) for step in steps]
 
 
 def gpu_problem() -> str | None:
@@ -204,35 +295,47 @@ def gpu_problem() -> str | None:
     return None
 
 
+def summary(outcomes: Sequence[Outcome], seconds: float) -> Iterator[str]:
+    """A table of what took how long, and the closing lines of the test runners."""
+    width = max(len(outcome.step.name) for outcome in outcomes)
+    yield f"\n{'':{width}}  wall s   CPU s"
+    for outcome in outcomes:
+        yield f"{outcome.step.name:{width}}  {outcome.seconds:6.0f}  {outcome.cpu:6.0f}"
+    cpu = sum(outcome.cpu for outcome in outcomes)
+    yield f"{f'{len(outcomes)} steps':{width}}  {seconds:6.0f}  {cpu:6.0f}"
+    for outcome in outcomes:
+        if lines := outcome.closing_lines():
+            yield "\n".join([f"-- {outcome.step.name}", *lines])
+
+
 def main() -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(description="Run every check of this source tree.")
-    parser.add_argument("--gpu", action="store_true", help="run the tests that need a CUDA GPU")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="what is nearest to your changes")
+    which.add_argument("--gpu", action="store_true", help="run the tests that need a CUDA GPU")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="steps whose name holds a NAME")
     arguments = parser.parse_args()
     if arguments.gpu and (problem := gpu_problem()):
         print(f"error: the GPU checks need a CUDA GPU: {problem}", file=sys.stderr)
         return 1
-    # Two queues: the static checks keep one core busy at most, the test suites spread over all.
-    queues = [gpu_steps()] if arguments.gpu else [static_steps(), list(test_steps())]
+    steps = gpu_steps() if arguments.gpu else quick_steps() if arguments.quick else all_steps()
     if arguments.only:
-        queues = [[s for s in q if any(word in s.name for word in arguments.only)] for q in queues]
-    if not any(queues):
+        steps = [step for step in steps if any(word in step.name for word in arguments.only)]
+    if not steps:
         parser.error(f"no step is named like {arguments.only}")
-    commands = dict.fromkeys(step.command[0] for queue in queues for step in queue)
+    commands = dict.fromkeys(step.command[0] for step in steps)
     if missing := [python for python in commands if not Path(python).is_file()]:
         made_by = "cmake --workflow --preset check makes the environments"
         print(f"error: there is no {' and no '.join(missing)} ({made_by})", file=sys.stderr)
         return 1
     LOGS.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    with ThreadPoolExecutor(max_workers=len(queues)) as pool:
-        outcomes = [outcome for queue in pool.map(run_in_order, queues) for outcome in queue]
+    # What runs on a GPU is timed, so it is alone there.
+    with ThreadPoolExecutor(max_workers=1 if arguments.gpu else SLOTS) as pool:
+        outcomes = list(pool.map(run_step, steps))
+    print(*summary(outcomes, time.monotonic() - start), sep="\n")
     failed = [outcome.step.name for outcome in outcomes if outcome.problem]
-    print(f"\n{len(outcomes)} steps in {time.monotonic() - start:.0f} s")
-    for outcome in outcomes:
-        if lines := outcome.closing_lines():
-            print(f"-- {outcome.step.name}", *lines, sep="\n")
     print(f"check: FAILED: {', '.join(failed)}" if failed else "check: everything passed")
     return 1 if failed else 0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 
+import pytest
 from hypothesis import Phase, settings
 
 _FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=60)
@@ -11,3 +13,18 @@ settings.register_profile("fixed", _FIXED)
 # For many failing runs (scripts/mutate_rules.py): the first failure will do.
 settings.register_profile("first-failure", _FIXED, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--seconds N`: start no test later (for `scripts/check.py --quick`)."""
+    parser.addoption("--seconds", type=float, metavar="N", help="skip tests after N seconds")
+
+
+_START = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the time does not suffice for."""
+    seconds = item.config.getoption("seconds")
+    if seconds is not None and time.monotonic() > _START + seconds:
+        pytest.skip(f"not started within {seconds:.0f} s")

@@ -42,9 +42,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     environment = {**os.environ, "PATH": path}
     module.start(folder, environment, PROGRAMS)
     yield environment
-    for server in module.SERVERS:
-        server.stdin.close()
-        server.wait()
+    module.stop()
 
 
 def run(*command: str, **named: Any) -> subprocess.CompletedProcess[str]:

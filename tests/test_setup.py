@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -52,7 +53,7 @@ def test_pins_are_within_the_ranges_that_users_may_have() -> None:
 
 def outcome(code: int, output: str, closing: str | None) -> Any:
     """What `scripts/check.py` makes of a command that ended so."""
-    return check.Outcome(check.Step("a step", ("a-command",), closing), code, output, 0.0)
+    return check.Outcome(check.Step("a step", ("a-command",), closing), code, output, 0.0, 0.0)
 
 
 def suite(kind: str) -> Any:
@@ -90,6 +91,23 @@ def test_a_suite_that_ran_has_closing_lines(
 )
 def test_a_suite_that_ran_nothing_failed(kind: str, output: str) -> None:
     assert "ran nothing" in outcome(0, output, suite(kind)).problem
+
+
+def test_quick_finds_the_tests_that_are_nearest() -> None:
+    changed = ["passes/triton/flatten_loops.py", "lit_tests/ir/regions.mlir"]
+    assert {"lit_tests/ir/regions.mlir", "lit_tests/passes/triton/flatten-loops.mlir"} < set(
+        check.nearest_irs(changed)
+    )
+    assert check.nearest_tests(["scripts/check.py"])[0] == "tests/test_setup.py"
+    assert "tests/test_digest.py" in check.nearest_tests(["src/tilepass/core/digest.py"])
+    assert check.nearest_tests(["LICENSE"]) == []
+
+
+def test_the_summary_adds_up() -> None:
+    steps = [outcome(0, "=== 5 passed in 1s ===\n", suite("pytest"))] * 2
+    lines = list(check.summary([replace(each, seconds=3.0, cpu=4.4) for each in steps], 5.0))
+    assert lines[1].split() == ["a", "step", "3", "4"]
+    assert lines[3].split() == ["2", "steps", "5", "9"]
 
 
 def test_a_failed_step_keeps_its_exit_code() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from tilepass.frontends.triton.targets import gpu_target
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
 from tilepass.kernels import get_workload
+from tilepass.sim.compiler import Program
 from tilepass.sim.equivalence import assert_equivalent
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import find
@@ -108,17 +109,15 @@ def shapes_of(config: Any, steps: int, rows: int, columns: int) -> Shapes:
     return Shapes(_ARRAYS, sizes)
 
 
-def check_values(compiled: Compiled, steps: Iterable[int]) -> None:
+def check_values(compiled: Compiled, steps: Sequence[int]) -> None:
     """Equal bits at each number of steps: 6 tiles on 2 programs, and 1 tile on 3.
 
     Raises NotEquivalentError or Fault.
     """
-    one, other = compiled.before, compiled.after
-    for count in steps:
-        many = shapes_of(compiled.config, count, 3, 2)
-        assert_equivalent(one, other, shapes=[many], seeds=1, grid=(2,))
-        few = shapes_of(compiled.config, count, 1, 1)
-        assert_equivalent(one, other, shapes=[few], seeds=1, grid=(3,))
+    one, other = Program(compiled.before), Program(compiled.after)
+    for rows, columns, programs in ((3, 2, 2), (1, 1, 3)):
+        shapes = [shapes_of(compiled.config, count, rows, columns) for count in steps]
+        assert_equivalent(one, other, shapes=shapes, seeds=1, grid=(programs,))
 
 
 def check_protocol(compiled: Compiled, steps: Iterable[int], schedules: int = 8) -> None:

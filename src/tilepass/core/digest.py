@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -127,7 +128,7 @@ class _Closure:
                 self.sources[top] = _installed_version(top, file)
                 return
             self.sources[name] = _bytes_of(name, file)
-            yield from _imported_by(self.sources[name], name, is_package="__init__." in file)
+            yield from _imported_by(self.sources[name], name, "__init__." in file)
         if "." in name:
             yield name.rpartition(".")[0]
 
@@ -152,23 +153,25 @@ def _path_of(package: str) -> list[str] | None:
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
-def _imported_by(source: bytes, name: str, *, is_package: bool) -> Iterator[str]:
+@cache
+def _imported_by(source: bytes, name: str, is_package: bool) -> tuple[str, ...]:
     """The names of what a module imports, and of what might be modules among them."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         # An extension module, or nothing that could be imported.
-        return
+        return ()
     package = name if is_package else name.rpartition(".")[0]
+    found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             origin = _origin(node, package)
-            yield origin
-            yield from (f"{origin}.{alias.name}" for alias in node.names if alias.name != "*")
+            found += [origin, *(f"{origin}.{each.name}" for each in node.names if each.name != "*")]
         elif isinstance(node, ast.Call) and (literal := _imported_by_call(node)):
-            yield literal
+            found.append(literal)
+    return tuple(found)
 
 
 def _origin(node: ast.ImportFrom, package: str) -> str:

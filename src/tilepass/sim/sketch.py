@@ -7,6 +7,7 @@ values stay unknown. That is a hundred times cheaper than executing: many sizes 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import add, gt, itemgetter
 from typing import Any
 
 import numpy as np
@@ -334,11 +335,16 @@ def _watch_box(site: Site) -> Step:
     def watch(frame: Frame) -> None:
         state: _Sketcher = frame[0]
         target, where = frame[descriptor], [frame[slot] for slot in slots]
-        if any(type(frame[slot]) is not Poison and not frame[slot] for slot in by_predicate):
-            return
-        if len(where) != len(shape) or any(type(at) is Poison for at in where):
+        for slot in by_predicate:
+            if type(frame[slot]) is not Poison and not frame[slot]:
+                return
+        if len(where) != len(shape) or Poison in map(type, where):
             state.reach.unknown = True
         elif isinstance(target, _HostBox):
+            known = state.reach.boxes.get((target.name, spot))
+            # Most boxes of a loop lie within those before.
+            if known and not any(map(gt, map(add, where, shape), map(itemgetter(0), known))):
+                return
             ends = tuple((at + size, size) for at, size in zip(where, shape, strict=True))
             if all(end <= _FAR for end, _ in ends):
                 key = target.name, spot

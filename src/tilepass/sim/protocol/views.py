@@ -52,7 +52,7 @@ class View:
         if moved.axes is None:
             return moved
         cut = moved._cut(moved.axes[0], position, 1)
-        return replace(cut, axes=moved.axes[1:])
+        return View(cut.region, moved.axes[1:], cut.problem, cut.offset)
 
     def window(self, offsets: Sequence[int], shape: Sequence[int], begin: int | None) -> View:
         """The part of this shape that begins at these offsets, and at this byte."""
@@ -78,8 +78,8 @@ class View:
         problem = None if inside else f"position {at} of {self.region}, which holds {end - first}"
         box[axis] = (first + at, first + at + size) if inside else box[axis]
         region = Region(self.region.memory, tuple(box))
-        return replace(self, region=region, problem=self.problem or problem)
+        return View(region, self.axes, self.problem or problem, self.offset)
 
     def _moved(self, by: int | None) -> View:
         offset = None if by is None or self.offset is None else self.offset + by
-        return replace(self, offset=offset)
+        return View(self.region, self.axes, self.problem, offset)

@@ -38,9 +38,11 @@ JOBS = max(1, (os.cpu_count() or 1) // SLOTS)
 # Pytest starts no test after so many seconds, and takes so many files at most.
 QUICK_SECONDS = 35
 QUICK_FILES = 20
-# Tests of statistics, packaging, ..., and of the kernels in Triton's interpreter, which do
-# not touch the Triton that is installed, or do so in a way that other tests cover for both.
+# Tests of statistics, packaging, command lines, the simulator's own rules, ..., and of the kernels
+# in Triton's interpreter, which do not touch the Triton that is installed (importing it for nothing
+# but an example), or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
+    "test_ab_cli.py",
     "test_ab_counters.py",
     "test_ab_library.py",
     "test_ab_nvml.py",
@@ -51,20 +53,38 @@ ONE_TRITON_IS_ENOUGH = (
     "test_ab_studies.py",
     "test_ab_supervisor.py",
     "test_ab_warp_specialize_study.py",
+    "test_analysis_trip_count.py",
     "test_core.py",
     "test_cute_*.py",
+    "test_digest.py",
+    "test_dump_cli.py",
+    "test_dump_diff.py",
     "test_dump_lexers.py",
+    "test_dump_register_hazards.py",
     "test_flashinfer*.py",
+    "test_frontend_placed.py",
+    "test_ir_aliases.py",
     "test_ir_dialect_modules.py",
+    "test_ir_loops.py",
     "test_kernels_cute*.py",
     "test_kernels_interpreted.py",
+    "test_lit_warm.py",
+    "test_opt_commands.py",
+    "test_opt_requirement.py",
+    "test_opt_source.py",
+    "test_opt_verify.py",
     "test_packaging.py",
-    "test_setup.py",
+    "test_passes_cost_model.py",
     "test_rule_mutants.py",
+    "test_setup.py",
+    "test_sim_plan.py",
     "test_sim_protocol_mutants.py",
     "test_sim_protocol_rules.py",
     "test_sim_scalars.py",
+    "test_sim_scheme_mutants.py",
+    "test_supervise.py",
     "test_tutorials.py",
+    "test_ws_gpu.py",
     "test_zero_structure*.py",
 )
 
@@ -116,15 +136,13 @@ class Outcome:
         return None
 
 
-def static_steps() -> list[Step]:
-    """Format, lint and types. Types are checked against the main environment only."""
+def lint_steps() -> list[Step]:
+    """Style, format, and which module may import which."""
     python = str(PYTHON)
     return [
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
-        Step("imports", (str(PYTHON.with_name("lint-imports")), "--no-cache")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
-        Step("docs", (python, "-m", "mkdocs", "build", "--strict", "--quiet")),
-        Step("pyright", (python, "-m", "pyright", "--pythonpath", python), r"^\d+ errors?, "),
+        Step("imports", (str(PYTHON.with_name("lint-imports")), "--no-cache")),
     ]
 
 
@@ -158,9 +176,17 @@ def test_steps() -> Iterator[Step]:
 
 
 def all_steps() -> list[Step]:
-    """Those that end soon or take long come first: the last ones end at nearly the same time."""
-    ruff_check, ruff_format, docs, pyright = static_steps()
-    return [ruff_check, ruff_format, *test_steps(), pyright, docs]
+    """First what ends at once, then the longest; the last ones end at nearly the same time."""
+    python = str(PYTHON)
+    pyright = (python, "-m", "pyright", "--pythonpath", python)
+    docs = (python, "-m", "mkdocs", "build", "--strict", "--quiet")
+    return [
+        *lint_steps(),
+        *test_steps(),
+        # Types are checked against the main environment only.
+        Step("pyright", pyright, r"^\d+ errors?, "),
+        Step("docs", docs),
+    ]
 
 
 def quick_steps() -> list[Step]:
@@ -168,7 +194,7 @@ def quick_steps() -> list[Step]:
     changed = changed_files()
     tests, irs = nearest_tests(changed), nearest_irs(changed)
     some = ("-n", str(JOBS * SLOTS), "--dist", "load", "--maxschedchunk", "1", "-m", "not gpu")
-    steps = static_steps()[:2]
+    steps = lint_steps()
     if tests:
         steps.append(pytest_step("pytest", PYTHON, *some, f"--seconds={QUICK_SECONDS}", *tests))
     if irs:
@@ -253,7 +279,11 @@ def clean_environment(step: Step) -> dict[str, str]:
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     cache = LOGS / f"{step.slug}.triton-cache"
     shutil.rmtree(cache, ignore_errors=True)
-    return kept | {"TRITON_CACHE_DIR": str(cache)}
+    # Two steps keep two cores busy; more threads of one would wait for each other, spinning.
+    settings = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(JOBS))
+    # Pyright makes much garbage.
+    settings |= {"NODE_OPTIONS": "--max-semi-space-size=64", "TRITON_CACHE_DIR": str(cache)}
+    return kept | settings
 
 
 def run_step(step: Step) -> Outcome:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 
 import pytest
 from hypothesis import Phase, settings
+
+# With millions of objects alive most collections are for nothing.
+gc.set_threshold(50_000, 20, 100)
 
 _FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 settings.register_profile("fixed", _FIXED)

@@ -90,23 +90,38 @@ CASES: dict[str, list[Case]] = {
 }
 
 
-@pytest.mark.parametrize("kernel", CASES)
-def test_outputs_agree_with_the_reference(kernel: str) -> None:
-    requests = [
-        [name, shape, dict(part.split("=") for part in options.split(",") if part), seed]
-        for name, shape, options in CASES[kernel]
-        for seed in (0, 1)
-    ]
+@pytest.fixture(scope="module")
+def results() -> dict[str, list[tuple[object, str | None]]]:
+    """Each kernel's cases and what is wrong with them, from one process."""
+    requests = {
+        kernel: [
+            [name, shape, dict(part.split("=") for part in options.split(",") if part), seed]
+            for name, shape, options in cases
+            for seed in (0, 1)
+        ]
+        for kernel, cases in CASES.items()
+    }
     script = Path(__file__).with_name("kernels_interpreter.py")
     process = subprocess.run(
         [sys.executable, str(script)],
-        input=json.dumps(requests),
+        input=json.dumps([request for each in requests.values() for request in each]),
         capture_output=True,
         text=True,
         check=False,
     )
     assert process.returncode == 0, process.stderr
-    results = [json.loads(line) for line in process.stdout.splitlines()]
-    assert len(results) == len(requests)
-    problems = [f"{r}: {p}" for r, p in zip(requests, results, strict=True) if p is not None]
+    lines = iter(process.stdout.splitlines())
+    found = {
+        kernel: [(request, json.loads(next(lines))) for request in each]
+        for kernel, each in requests.items()
+    }
+    assert next(lines, None) is None
+    return found
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_outputs_agree_with_the_reference(
+    kernel: str, results: dict[str, list[tuple[object, str | None]]]
+) -> None:
+    problems = [f"{request}: {problem}" for request, problem in results[kernel] if problem]
     assert not problems, "\n".join(problems)

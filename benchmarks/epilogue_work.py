@@ -27,7 +27,6 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
 from tilepass.ab.events import Event
-from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
@@ -36,6 +35,7 @@ from tilepass.ab.subjects import find_subject
 from tilepass.ab.table import markdown_table
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_json
 from tilepass.kernels._matmul_host import TRITON_TYPES
 from tilepass.kernels._matmul_parts import accumulate, tile_origin
 from tilepass.kernels._source import ast_source

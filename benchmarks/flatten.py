@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilepass.ab.events import Event
-from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
@@ -28,6 +27,7 @@ from tilepass.ab.statistics import Estimate
 from tilepass.ab.subjects import find_subject
 from tilepass.ab.table import format_estimate, markdown_table
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_json
 
 DEFAULT_OUT = Path(__file__).resolve().parents[1] / "results"
 OFF, ON, AUTO = range(3)

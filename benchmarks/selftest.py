@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.simulated_device import Noise, SimulatedDevice
-from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.protocol import Plan, Samples, measure, summarise
 from tilepass.ab.report import Report
@@ -26,6 +25,7 @@ from tilepass.ab.statistics import Verdict
 from tilepass.ab.subjects import find_subject
 from tilepass.ab.table import format_estimate
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_json
 
 SAME_RUNS, SAME_NEEDED = 20, 19
 SLOWER_RUNS, SLOWER_NEEDED = 10, 9

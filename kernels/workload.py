@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from types import UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.options import convert
 
 if TYPE_CHECKING:
     import torch
@@ -179,7 +179,10 @@ class AnyWorkload(ABC, Generic[AnyConfigT]):
                 raise TilepassError(
                     f"{self.name}: no option '{key}'{nearest(name, types)} (options: {known})"
                 )
-            values[name] = parse_value(f"{self.name}: option '{key}'", text, types[name])
+            try:
+                values[name] = convert(text, types[name])
+            except ValueError as error:
+                raise TilepassError(f"{self.name}: option '{key}': {error}") from error
         return values
 
     def with_fields(self, config: AnyConfigT, fields: Mapping[str, Any]) -> AnyConfigT:
@@ -247,32 +250,6 @@ class Workload(AnyWorkload[ConfigT]):
             raise TilepassError(
                 f"{self.name}: {config} does not compile for {where}: {last}"
             ) from error
-
-
-def parse_value(what: str, text: str, kind: Any) -> Any:
-    """`text` as a value of the annotated type: int, bool, float, str, Literal[...], or `T | None`.
-
-    Raises TilepassError, naming `what`, when it is no such value.
-    """
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, UnionType):
-        if text.lower() in ("none", ""):
-            return None
-        (kind,) = (a for a in arguments if a is not type(None))
-        return parse_value(what, text, kind)
-    if origin is Literal:
-        for value in arguments:
-            if text == str(value):
-                return value
-        raise TilepassError(f"{what} is one of {', '.join(map(str, arguments))}, not '{text}'")
-    if kind is bool:
-        if text.lower() in ("true", "false", "1", "0", "on", "off"):
-            return text.lower() in ("true", "1", "on")
-        raise TilepassError(f"{what} is true or false, not '{text}'")
-    try:
-        return kind(text)
-    except ValueError as error:
-        raise TilepassError(f"{what} is of type {kind.__name__}, not '{text}'") from error
 
 
 def mismatch(output: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str | None:

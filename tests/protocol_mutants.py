@@ -8,10 +8,9 @@ from typing import Any
 
 from tilepass.ir import engine
 from tilepass.ir.build_async import BARRIER
-from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import Module, Operation, ir
+from tilepass.ir.layouts import MemDescType, NvmmaShared, TypeView, parse_type
 from tilepass.ir.shared_memory import tma_alignment
-from tilepass.ir.types import MemDescType, TypeView, parse_type
 
 Change = Callable[[Operation], None]
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from benchmarks.simulated_device import Noise, SimulatedDevice
 from tilepass.ab import session
 from tilepass.ab.events import ArmReady, Done, Found, KernelFact, Setup, Started, sampled
-from tilepass.ab.files import write_json
 from tilepass.ab.job import Arm, Job, Point
 from tilepass.ab.plot import plot_report
 from tilepass.ab.protocol import measure
@@ -20,6 +19,7 @@ from tilepass.ab.table import markdown_table, print_report
 from tilepass.cli.ab import main
 from tilepass.cli.guard import run_guarded
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_json
 
 
 @pytest.fixture

@@ -219,20 +219,18 @@ def test_decision_precedence() -> None:
     facts: dict[str, Fact] = {"k": 1}
     model, default = Choice("on", "model"), Choice("off", "default")
 
-    def run(forced: str | None, measured: Choice | None, modelled: Choice | None) -> str:
+    def run(forced: str | None, modelled: Choice | None) -> str:
         return decide(
             "flatten",
             facts,
             forced=forced,
             model=lambda facts: modelled,
             default=default,
-            profile=lambda kind, facts: measured,
         ).source
 
-    assert run("on", model, model) == "forced"
-    assert run(None, model, model) == "profile"
-    assert run(None, None, model) == "cost-model"
-    assert run(None, None, None) == "default"
+    assert run("on", model) == "forced"
+    assert run(None, model) == "cost-model"
+    assert run(None, None) == "default"
 
 
 def test_remark_format_and_listener() -> None:

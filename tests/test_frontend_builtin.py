@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from triton._C import libtriton
 
-from tilepass.core.errors import OptionError, UnknownPassError, UnsupportedVersionError
+from tilepass.core.errors import OptionError, UnsupportedVersionError
 from tilepass.core.pass_base import CompilerVersion, Target
 from tilepass.core.versions import TRITON, triton_version
-from tilepass.frontends.triton.builtin_passes import discover, find_builtin
+from tilepass.frontends.triton.builtin_passes import discover
 from tilepass.frontends.triton.modules import new_context
 
 SINCE_3_9 = triton_version().version >= (3, 9)
@@ -19,7 +19,7 @@ SINCE_3_9 = triton_version().version >= (3, 9)
 def added(name: str, options: dict[str, str], target: Target | None = None) -> str:
     """The pipeline text after adding a pass to an empty manager."""
     manager: Any = libtriton.ir.pass_manager(new_context())
-    find_builtin(name).add(manager, options, target)
+    discover()[name].add(manager, options, target)
     return manager.get_pipeline_str()
 
 
@@ -72,11 +72,6 @@ def test_option_errors(name: str, options: dict[str, str], message: str) -> None
 
 def test_fixed_options_may_be_given_their_value() -> None:
     assert "max-iterations=10" in added("canonicalize", {"max-iterations": "10"})
-
-
-def test_unknown_passes_name_the_nearest() -> None:
-    with pytest.raises(UnknownPassError, match="did you mean 'tritongpu-pipeline'"):
-        find_builtin("triton-gpu-pipeline")
 
 
 def test_versions() -> None:

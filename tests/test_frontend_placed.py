@@ -106,5 +106,3 @@ def test_a_place_of_its_own_that_no_compiler_has(tmp_path: Path) -> None:
     for make in (Anchor.before, Anchor.after):
         with pytest.raises(AnchorError, match=":canonical ize': expected start:STAGE"):
             make("canonical ize")
-    with pytest.raises(AnchorError, match="anchor 'start:trace': there is no such place"):
-        Anchor.start_of("trace")

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.options import convert
 from tilepass.kernels import get_workload, workload_names
-from tilepass.kernels.workload import Inputs, Tolerance, mismatch, parse_value
+from tilepass.kernels.workload import Inputs, Tolerance, mismatch
 
 SMALL = {
     "attention_triton": (1, 2, 40, 24),
@@ -116,9 +117,9 @@ def test_no_gpu_is_an_error() -> None:
     ("texts", "message"),
     [
         ({"block_mm": "3"}, "no option 'block_mm'; did you mean 'block_m'"),
-        ({"block_m": "many"}, "option 'block_m' is of type int, not 'many'"),
-        ({"flatten": "maybe"}, "option 'flatten' is true or false, not 'maybe'"),
-        ({"dtype": "int4"}, "option 'dtype' is one of bf16, fp16, fp8e4m3, not 'int4'"),
+        ({"block_m": "many"}, "option 'block_m': 'many' is not an integer"),
+        ({"flatten": "maybe"}, "option 'flatten': 'maybe' is not true or false"),
+        ({"dtype": "int4"}, "option 'dtype': 'int4' is not one of bf16, fp16, fp8e4m3"),
     ],
 )
 def test_option_errors(texts: dict[str, str], message: str) -> None:
@@ -132,7 +133,7 @@ def test_options_from_text() -> None:
     )
     assert (config.block_m, config.flatten, config.programs) == (64, False, None)
     assert config.epilogue == "bias"
-    assert parse_value("x", "2", int | None) == 2
+    assert convert("2", int | None) == 2
 
 
 def matmul_inputs(**fields: Any) -> tuple[Any, Any, Inputs]:

@@ -15,12 +15,11 @@ from tests.protocol_support import SCHEMES, load, problem
 from tilepass.core.pass_base import Target
 from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
-from tilepass.frontends.triton.builtin_passes import find_builtin
+from tilepass.frontends.triton.builtin_passes import discover
 from tilepass.ir import engine
-from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import ir
+from tilepass.ir.layouts import MemDescType, NvmmaShared, TensorDescType, TensorType, element_bits
 from tilepass.ir.shared_memory import part_offset, slot_bytes
-from tilepass.ir.types import MemDescType, TensorDescType, TensorType, element_bits
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol.check import find
 from tilepass.sim.protocol.compiler import ProtocolProgram
@@ -237,10 +236,10 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.tar
 def _lower(module: Any) -> None:
     manager: Any = cast("Any", libtriton).ir.pass_manager(module.context)
     target = Target("cuda", 90)
-    find_builtin("allocate-shared-memory-nv").add(manager, {}, target)
+    discover()["allocate-shared-memory-nv"].add(manager, {}, target)
     options = {"compute-capability": "90", "ptx-version": "80"}
-    find_builtin("convert-triton-gpu-to-llvm").add(manager, options, target)
-    find_builtin("canonicalize").add(manager, {}, target)
+    discover()["convert-triton-gpu-to-llvm"].add(manager, options, target)
+    discover()["canonicalize"].add(manager, {}, target)
     manager.run(module, "lower")
 
 

@@ -12,9 +12,8 @@ from tilepass.core.versions import triton_version
 from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 from tilepass.ir.checked_run import checked_run
-from tilepass.ir.encodings import NvmmaShared
 from tilepass.ir.engine import Module
-from tilepass.ir.types import TensorDescType, TensorType, element_bits
+from tilepass.ir.layouts import NvmmaShared, TensorDescType, TensorType, element_bits
 
 _BIAS = """
   %r = tt.make_range {end = [n] : i32, start = 0 : i32} : tensor<[n]xi32, #line>

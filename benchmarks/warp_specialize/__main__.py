@@ -27,7 +27,6 @@ from benchmarks.warp_specialize.study import STUDIES, Study, restricted
 from benchmarks.warp_specialize.table import goal_lines, library_table, limit_lines
 from tilepass.ab.arms import check_pipelines
 from tilepass.ab.events import Event
-from tilepass.ab.files import write_json
 from tilepass.ab.gpu_facts import gpu_facts, open_clock
 from tilepass.ab.job import parse_shape
 from tilepass.ab.report import Report
@@ -36,6 +35,7 @@ from tilepass.ab.subjects import find_subject
 from tilepass.ab.supervisor import Limits
 from tilepass.ab.table import figure_lines
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_json
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "results"
 

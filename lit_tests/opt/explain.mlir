@@ -11,12 +11,11 @@
 // RUN: tilepass explain %s --load %test_passes -p test-remarks --json --target hip:gfx942 | %filecheck %s --check-prefix=OTHER
 // RUN: tilepass explain --help | %filecheck %s --check-prefix=HELP
 
-// CHECK:       {{^.*}}explain.mlir:50:8: color = green
+// CHECK:       {{^.*}}explain.mlir:48:8: color = green
 // CHECK-NEXT:  {{^}}  decided by  cost-model: it is an addition
 // CHECK-NEXT:  {{^}}  from facts  operands = 2
 // CHECK-NEXT:  {{^}}              type = i32
 // CHECK-NEXT:  {{^}}  in order    forced: no, the user asked for nothing
-// CHECK-NEXT:  {{^}}              profile: no, holds no such loop
 // CHECK-NEXT:  {{^}}              cost-model: green (it is an addition)  <-
 // CHECK-NEXT:  {{^}}              default: red (nothing is known)
 // CHECK:       to decide otherwise:
@@ -24,17 +23,16 @@
 
 // FORCED:      color = blue
 // FORCED-NEXT: decided by  forced: asked for by the user
-// FORCED:      profile: no, not asked
-// FORCED-NEXT: cost-model: green (it is an addition)
+// FORCED:      cost-model: green (it is an addition)
 // FORCED-NEXT: default: red
 
 // JSON:        'kind': 'color', 'value': 'green', 'source': 'cost-model'
 // JSON:        'facts': {'operands': 2, 'type': 'i32'}
-// JSON:        'location': {'file': '<stdin>', 'line': 50, 'column': 8}
+// JSON:        'location': {'file': '<stdin>', 'line': 48, 'column': 8}
 
 // NONE:        no decision was taken
 // NONE:        not considered:
-// NONE-NEXT:     {{.*}}explain.mlir:50:8: remark: [test-remarks] missed: not multiplied
+// NONE-NEXT:     {{.*}}explain.mlir:48:8: remark: [test-remarks] missed: not multiplied
 
 // The target that a file without one is explained for is what the help says.
 // DEFAULT:     target is cuda:90 of triton

@@ -71,7 +71,7 @@ class FlattenLoops(Pass):
     Nothing before the anchor reads `tt.flatten`. On targets without fusion (before sm_80) the pass
     does not run, which a remark says.
 
-    `auto` decides by profile or cost model where flattening is sound, keeps the source's choice
+    `auto` decides by a cost model where flattening is sound, keeps the source's choice
     where neither has an opinion, and removes a `tt.flatten` of the source where flattening is wrong
     or would not compile. `on` is an error for a tile loop or a nest of loops with a dot that cannot
     be flattened; a dot loop with no loop around it gets a remark.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from tilepass.core.decisions import Choice
 from tilepass.core.digest import tool_hash
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import cache_folder, write_json
 from tilepass.core.pass_base import BinaryFigures, PassContext
 from tilepass.ir.engine import Module, copied
 from tilepass.passes.cute.cute_zero_mma.knowledge import Known
@@ -26,7 +26,6 @@ from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
 
 DENSE = "dense"
-CACHE_VARIABLE = "TILEPASS_CACHE_DIR"
 # Stalls within this share of each other say nothing about which binary is faster.
 UNDECIDED = 0.01
 _UNIFORM = ("n4", "k-serpentine", "longest-chain", "diagonal", "k")
@@ -60,7 +59,7 @@ def search(
     """
     if context.trial is None:
         raise TilepassError("order=search compiles candidates, and there is no compiler at hand")
-    file = _cache_file(_key(module, known, drop_loads, context))
+    file = cache_folder("zero-mma-orders") / f"{_key(module, known, drop_loads, context)}.json"
     verdicts = _read(file)
     if verdicts is None:
         candidates = [heuristic] + [
@@ -69,7 +68,7 @@ def search(
             if (uniform := {site.index: name for site in sites}) != heuristic
         ]
         verdicts = [_try(module, orders, known, drop_loads, context) for orders in candidates]
-        _write(file, verdicts)
+        write_json(file, [asdict(verdict) for verdict in verdicts])
     best = verdicts[0]
     for verdict in verdicts[1:]:
         if _is_better(verdict, best):
@@ -126,12 +125,6 @@ def _key(module: Module, known: Mapping[int, Known], drop_loads: bool, context: 
     return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
 
 
-def _cache_file(key: str) -> Path:
-    folder = os.environ.get(CACHE_VARIABLE)
-    base = Path(folder) if folder else Path.home() / ".cache" / "tilepass"
-    return base / "zero-mma-orders" / f"{key}.json"
-
-
 def _read(file: Path) -> list[Verdict] | None:
     if not file.is_file():
         return None
@@ -146,14 +139,3 @@ def _read(file: Path) -> list[Verdict] | None:
         ]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TilepassError(f"{file}: not a record of candidates; remove it ({error})") from error
-
-
-def _write(file: Path, verdicts: Sequence[Verdict]) -> None:
-    """Write the record whole or not at all. Raises TilepassError."""
-    part = file.with_suffix(f".{os.getpid()}.part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
-        part.replace(file)
-    except OSError as error:
-        raise TilepassError(f"{file}: cannot write: {error.strerror}") from error

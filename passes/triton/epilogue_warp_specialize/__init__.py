@@ -77,8 +77,8 @@ class EpilogueWarpSpecialize(Pass):
     groups of 4 warps that compute every other tile, one in its main loop while the other is in its
     epilogue. `split-consumer` has two groups of 4 warps that each own half of every tile; with
     `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the number of pieces
-    that the epilogue goes through the C buffers in. What is `auto` is decided by profile or cost
-    model and by the target's shared memory and registers.
+    that the epilogue goes through the C buffers in. What is `auto` is decided by a cost model
+    and by the target's shared memory and registers.
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 

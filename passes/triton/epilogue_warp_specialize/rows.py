@@ -17,9 +17,8 @@ from functools import cached_property
 
 from tilepass.analysis.memory_order import root_of
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.encodings import SwizzledShared
 from tilepass.ir.engine import ir, plain
-from tilepass.ir.layouts import MemDescType, TensorType
+from tilepass.ir.layouts import MemDescType, SwizzledShared, TensorType
 from tilepass.passes.triton.epilogue_warp_specialize.description import (
     PersistentNest,
     Refusal,

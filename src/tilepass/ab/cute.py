@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilepass.ab.events import KernelFact
 from tilepass.ab.subjects import WorkloadSubject
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import CACHE_VARIABLE, cache_folder
 from tilepass.core.pass_base import Target
 from tilepass.dump.elf import code_hash
 from tilepass.dump.store import write_file
@@ -106,10 +106,9 @@ def keep(compiled: CompiledCute) -> KernelFact:
 
 def _folder() -> Path:
     """A folder of the user's cache. Raises TilepassError where it cannot be made."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "tilepass" / "cute"
+    folder = cache_folder("cute")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise TilepassError(f"{folder}: {error.strerror} (set XDG_CACHE_HOME)") from error
+        raise TilepassError(f"{folder}: {error.strerror} (set {CACHE_VARIABLE})") from error
     return folder

@@ -172,10 +172,10 @@ def _run_with_progress(
     job: Job, subject: Subject, means: Means, arguments: argparse.Namespace
 ) -> Report:
     from tilepass.ab.events import Event
-    from tilepass.ab.files import write_json
     from tilepass.ab.progress import showing_progress
     from tilepass.ab.report import empty_report
     from tilepass.ab.session import finished, run_on_gpu
+    from tilepass.core.files import write_json
 
     if arguments.json:
         # A file that cannot be written is found now, not after minutes of measuring.
@@ -194,10 +194,10 @@ def _run_with_progress(
 def _finish(report: Report, arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from tilepass.ab.files import write_json
     from tilepass.ab.plot import plot_report
     from tilepass.ab.session import add_figures
     from tilepass.ab.table import print_report
+    from tilepass.core.files import write_json
 
     if not arguments.no_figures and report.ended_by is None:
         add_figures(report)

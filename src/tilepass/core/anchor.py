@@ -12,7 +12,6 @@ Position = Literal["start", "end", "before", "after"]
 _ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?|\*)(?:#(\d+))?(\?)?$")
 EVERY = "*"
 # The stages of both compilers where modules are MLIR: Triton's, and `trace`, the CuTe DSL's.
-_STARTS = ("ttir", "glir", "ttgir", "llir")
 _ENDS = ("ttir", "glir", "ttgir", "trace")
 
 
@@ -31,14 +30,14 @@ class Anchor:
     optional: bool = False
 
     @classmethod
-    def start_of(cls, stage: str) -> Anchor:
-        """Before the first pass of a stage. Raises AnchorError for one that does not exist."""
-        return cls("start", _known("start", stage, _STARTS))
-
-    @classmethod
     def end_of(cls, stage: str) -> Anchor:
         """After the last pass of a stage. Raises AnchorError for one that does not exist."""
-        return cls("end", _known("end", stage, _ENDS))
+        if stage not in _ENDS:
+            raise AnchorError(
+                f"anchor 'end:{stage}': there is no such place{nearest(stage, _ENDS)} "
+                f"(stages: {', '.join(_ENDS)})"
+            )
+        return cls("end", stage)
 
     @classmethod
     def before(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
@@ -73,12 +72,3 @@ class Anchor:
     def __str__(self) -> str:
         count = f"#{self.occurrence}" if self.occurrence else ""
         return f"{self.position}:{self.where}{count}{'?' if self.optional else ''}"
-
-
-def _known(position: Position, stage: str, stages: tuple[str, ...]) -> str:
-    if stage not in stages:
-        raise AnchorError(
-            f"anchor '{position}:{stage}': there is no such place{nearest(stage, stages)} "
-            f"(stages: {', '.join(stages)})"
-        )
-    return stage

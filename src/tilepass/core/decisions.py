@@ -10,7 +10,7 @@ from typing import Literal, cast
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.figures import Trial
 
-DecisionSource = Literal["forced", "profile", "cost-model", "default", "source"]
+DecisionSource = Literal["forced", "cost-model", "default", "source"]
 Fact = str | int | float | bool | None
 
 
@@ -63,15 +63,6 @@ class Decision:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-ProfileLookup = Callable[[str, Mapping[str, Fact]], Choice | None]
-
-
-def no_profile(kind: str, facts: Mapping[str, Fact]) -> Choice | None:
-    """The profile of a compiler that has measured nothing."""
-    del kind, facts
-    return None
-
-
 def decide(
     kind: str,
     facts: Mapping[str, Fact],
@@ -79,19 +70,15 @@ def decide(
     forced: str | None,
     model: Callable[[Mapping[str, Fact]], Choice | None],
     default: Choice,
-    profile: ProfileLookup = no_profile,
     location: SourceLocation | None = None,
 ) -> Decision:
-    """Decide by precedence: forced by the user, measured profile, cost model, default.
+    """Decide by precedence: forced by the user, cost model, default.
 
-    The cost model is asked even where its answer cannot count, for the record. The profile is not:
-    a look-up makes the compilation depend on the entry.
+    The cost model is asked even where its answer cannot count, for the record.
     """
     chosen_by_user = None if forced is None else Choice(forced, "asked for by the user")
-    measured = None if chosen_by_user else profile(kind, facts)
     proposals = (
         _proposal("forced", chosen_by_user, "the user asked for nothing"),
-        _proposal("profile", measured, "not asked" if chosen_by_user else "holds no such loop"),
         _proposal("cost-model", model(facts), "has no answer for these facts"),
         _proposal("default", default, ""),
     )

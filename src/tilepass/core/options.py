@@ -1,10 +1,11 @@
-"""Options of a pass: from the text of a pipeline to the pass's frozen dataclass."""
+"""Options from text: those of a pass as its frozen dataclass, and values of any other's."""
 
 from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
@@ -12,7 +13,7 @@ from tilepass.core import tracebacks
 from tilepass.core.errors import OptionError, TilepassError, nearest
 from tilepass.core.pass_base import Pass, spell
 
-_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
@@ -32,13 +33,8 @@ def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
                 f"(options: {takes})"
             )
         try:
-            values[names[option]] = _convert(text, hints[names[option]])
-        except ValueError as error:
-            raise OptionError(
-                f"pass '{pass_class.name}', option '{option}': '{text}' is not "
-                f"{_describe(hints[names[option]])}"
-            ) from error
-        except TypeError as error:
+            values[names[option]] = convert(text, hints[names[option]])
+        except (ValueError, TypeError) as error:
             raise OptionError(f"pass '{pass_class.name}', option '{option}': {error}") from error
     return _made(pass_class, values)
 
@@ -90,34 +86,37 @@ def _made(pass_class: type[Pass], values: Mapping[str, Any]) -> Any:
         raise OptionError(f"pass '{pass_class.name}', its Options: {told}") from error
 
 
-def _convert(text: str, hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        for value in get_args(hint):
-            if text == spell(value):
-                return value
-        raise ValueError(text)
-    if get_origin(hint) in (typing.Union, types.UnionType):
-        return _convert_union(text, get_args(hint))
-    if hint is bool:
-        if text.lower() in _TRUE + _FALSE:
-            return text.lower() in _TRUE
-        raise ValueError(text)
-    if hint is types.NoneType:
-        if text == "none":
-            return None
-        raise ValueError(text)
-    if hint in (int, float, str):
-        return hint(text)
-    raise TypeError(f"a pipeline cannot give an option of type {hint}")
+def convert(text: str, kind: Any) -> Any:
+    """`text` as a value of an annotated type: bool, int, float, str, Literal, None, or a union.
+
+    Raises ValueError, which says what the type takes, and TypeError for any other type.
+    """
+    origin, alternatives = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        found = [value for value in alternatives if text == spell(value)]
+    elif origin in (typing.Union, types.UnionType):
+        found = list(_converted(text, alternatives))
+    elif kind is bool:
+        found = [text.lower() in _TRUE] if text.lower() in _TRUE + _FALSE else []
+    elif kind is types.NoneType:
+        found = [None] if text.lower() == "none" else []
+    elif kind is str:
+        found = [text]
+    elif kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+        found = []
+    else:
+        raise TypeError(f"a pipeline cannot give an option of type {kind}")
+    if not found:
+        raise ValueError(f"'{text}' is not {_describe(kind)}")
+    return found[0]
 
 
-def _convert_union(text: str, alternatives: tuple[Any, ...]) -> Any:
+def _converted(text: str, alternatives: tuple[Any, ...]) -> Iterator[Any]:
     for alternative in alternatives:
-        try:
-            return _convert(text, alternative)
-        except ValueError:
-            continue
-    raise ValueError(text)
+        with suppress(ValueError):
+            yield convert(text, alternative)
 
 
 def _describe(hint: Any) -> str:

@@ -14,11 +14,9 @@ from tilepass.core.decisions import (
     Choice,
     Decision,
     Fact,
-    ProfileLookup,
     after_trials,
     decide,
     kept,
-    no_profile,
 )
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
@@ -134,7 +132,6 @@ class PassContext:
     remarks: RemarkSink
     target: Target | None = None
     compile_options: Mapping[str, object] = field(default_factory=dict[str, object])
-    profile: ProfileLookup = no_profile
     decisions: list[Decision] = field(default_factory=list[Decision])
     lower: Callable[[Module], Module] | None = None
     trial: Callable[[Module], StaticFigures] | None = None
@@ -151,11 +148,10 @@ class PassContext:
         default: Choice,
         forms: Forms | None = None,
     ) -> Decision:
-        """Decide and record: forced > profile > cost model > default (see core.decisions).
+        """Decide and record: forced > cost model > default (see core.decisions).
 
         With `forms`, what a cost model would change is compiled first where the compiler can do
-        that, and not chosen where its figures speak against it. A forced choice is not tried, nor
-        is a measured one.
+        that, and not chosen where its figures speak against it. A forced choice is not tried.
         """
         decision = decide(
             kind,
@@ -163,7 +159,6 @@ class PassContext:
             forced=forced,
             model=model,
             default=default,
-            profile=self.profile,
             location=self.remarks.locate(where),
         )
         if forms and decision.source == "cost-model" and decision.value != forms.source:

@@ -54,10 +54,31 @@ def unified(left: str, right: str, left_name: str, right_name: str, context: int
     Both texts are taken to end in a newline.
     """
     a, b = lines_of(left), lines_of(right)
-    blocks = list(_exact(align(a, b), a, b))
+    same = [
+        (at, other)
+        for block in align(a, b)
+        if block.equal
+        for at, other in zip(
+            range(block.left, block.left_end), range(block.right, block.right_end), strict=True
+        )
+        if a[at] == b[other]
+    ]
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    equal = [each for each in _blocks(same, len(a), len(b)) if each.equal]
+    matcher.matching_blocks = [
+        *(difflib.Match(each.left, each.right, each.left_end - each.left) for each in equal),
+        difflib.Match(len(a), len(b), 0),
+    ]
     lines: list[str] = []
-    for hunk in _hunks(blocks, context):
-        lines += _hunk_lines(hunk, a, b)
+    for hunk in matcher.get_grouped_opcodes(context):
+        (_, first, _, other, _), (_, _, end, _, other_end) = hunk[0], hunk[-1]
+        lines.append(f"@@ -{_range(first, end)} +{_range(other, other_end)} @@")
+        for tag, start, stop, at, until in hunk:
+            if tag == "equal":
+                lines += [f" {line}" for line in a[start:stop]]
+                continue
+            lines += [f"-{line}" for line in a[start:stop]]
+            lines += [f"+{line}" for line in b[at:until]]
     return "\n".join([f"--- {left_name}", f"+++ {right_name}", *lines, ""]) if lines else ""
 
 
@@ -172,68 +193,6 @@ def _blocks(pairs: Sequence[tuple[int, int]], lefts: int, rights: int) -> Iterat
         index += length
     if (left, right) != (lefts, rights):
         yield Block(False, left, lefts, right, rights)
-
-
-def _exact(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> Iterator[Block]:
-    """Blocks in which `equal` means equal to the letter; neighbours of one kind are joined."""
-    runs: list[Block] = []
-    for block in blocks:
-        for piece in _letter_by_letter(block, left, right):
-            if runs and runs[-1].equal == piece.equal:
-                last = runs.pop()
-                piece = Block(piece.equal, last.left, piece.left_end, last.right, piece.right_end)
-            runs.append(piece)
-    yield from runs
-
-
-def _letter_by_letter(block: Block, left: Sequence[str], right: Sequence[str]) -> Iterator[Block]:
-    if not block.equal:
-        yield block
-        return
-    for offset in range(block.left_end - block.left):
-        a, b = block.left + offset, block.right + offset
-        yield Block(left[a] == right[b], a, a + 1, b, b + 1)
-
-
-def _hunks(blocks: Sequence[Block], context: int) -> Iterator[list[Block]]:
-    """Runs of blocks with `context` equal lines at both ends and no longer equal stretch inside."""
-    hunk: list[Block] = []
-    for index, block in enumerate(blocks):
-        if not block.equal:
-            hunk.append(block)
-            continue
-        length = block.left_end - block.left
-        last = index == len(blocks) - 1
-        if hunk and (last or length > 2 * context):
-            kept = min(context, length)
-            yield [*hunk, Block(True, block.left, block.left + kept, block.right,
-                                block.right + kept)]  # fmt: skip
-            hunk = []
-        if last:
-            return
-        kept = length if hunk else min(context, length)
-        hunk.append(
-            Block(True, block.left_end - kept, block.left_end, block.right_end - kept,
-                  block.right_end)
-        )  # fmt: skip
-    if hunk:
-        yield hunk
-
-
-def _hunk_lines(hunk: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> list[str]:
-    first, last = hunk[0], hunk[-1]
-    spans = (
-        _range(first.left, last.left_end),
-        _range(first.right, last.right_end),
-    )
-    lines = [f"@@ -{spans[0]} +{spans[1]} @@"]
-    for block in hunk:
-        if block.equal:
-            lines += [f" {line}" for line in left[block.left : block.left_end]]
-            continue
-        lines += [f"-{line}" for line in left[block.left : block.left_end]]
-        lines += [f"+{line}" for line in right[block.right : block.right_end]]
-    return lines
 
 
 def _range(start: int, end: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.options import convert
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.placed import Placed
 from tilepass.core.remarks import RemarkSink
@@ -177,19 +178,12 @@ def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, A
                 f"--config {name}={text}: {target} has no compile option '{name}'"
                 f"{nearest(name, defaults)}"
             )
-        options[name] = _value(name, text, defaults[name])
+        kind = type(defaults[name])
+        try:
+            options[name] = convert(text, kind if kind in (bool, str) else int)
+        except ValueError as error:
+            raise TilepassError(f"--config {name}={text}: {error}") from error
     return options
-
-
-def _value(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, bool) and text.lower() in ("true", "false", "1", "0"):
-        return text.lower() in ("true", "1")
-    if isinstance(default, str):
-        return text
-    try:
-        return int(text)
-    except ValueError as error:
-        raise TilepassError(f"--config {name}={text}: expected an integer") from error
 
 
 def _split(passes: Sequence[Placed], stage: str) -> tuple[list[Placed], list[Placed]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import write_whole
 
 
 class DumpError(TilepassError):
@@ -16,17 +16,10 @@ class DumpError(TilepassError):
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and rename it: readers see the whole file or none.
-
-    Raises DumpError; files written before stay as they are.
-    """
-    data = content.encode() if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write a file, whole or not at all. Raises DumpError."""
     try:
-        partial.write_bytes(data)
-        partial.replace(path)
+        write_whole(path, content)
     except OSError as error:
-        _remove(partial)
         raise DumpError(f"cannot write {path}: {error.strerror}") from error
 
 
@@ -69,12 +62,3 @@ def new_folder(parent: Path, name: str) -> Path:
         except OSError as error:
             raise DumpError(f"cannot make the folder {folder}: {error.strerror}") from error
         return folder
-
-
-def _remove(path: Path) -> None:
-    """Remove a file that may not exist, on a disk that may be in trouble."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        # The write has failed already, and its error is the one to report.
-        return

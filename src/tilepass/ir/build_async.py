@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tilepass.ir.build import Builder
-from tilepass.ir.encodings import SwizzledShared
 from tilepass.ir.engine import ir, plain
+from tilepass.ir.layouts import MemDescType, SwizzledShared, TensorType, parse_type
 from tilepass.ir.shared_memory import blocks_apart
-from tilepass.ir.types import MemDescType, TensorType, parse_type
 
 # Where the operand that TMA takes for im2col coordinates, and with it segment sizes, came in.
 _SEGMENTED_COPY = (3, 7)

@@ -149,14 +149,6 @@ def _flag(operation: ir.Operation, name: str) -> bool:
     return isinstance(attribute, ir.BoolAttr) and attribute.value
 
 
-def effects_inside(block: ir.Block) -> Effect:
-    """The effects of all operations of a block."""
-    effects = Effect.NONE
-    for operation in block:
-        effects |= effects_of(operation)
-    return effects
-
-
 def is_pure(operation: ir.OpView | ir.Operation) -> bool:
     """Whether the operation, regions included, touches no memory and orders nothing."""
     return effects_of(operation) is Effect.NONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -149,13 +148,6 @@ def loops_in(root: engine.Module | ir.Operation) -> list[Loop]:
 def outermost_loops(root: engine.Module | ir.Operation) -> list[Loop]:
     """The loops inside `root` around which there is no other."""
     return [loop for loop in loops_in(root) if loop.parent is None]
-
-
-def loop_nests(root: engine.Module | ir.Operation) -> Iterator[LoopNest]:
-    """The nests inside `root`, one for each loop that directly holds another."""
-    for loop in loops_in(root):
-        if nest := nest_of(loop):
-            yield nest
 
 
 def nest_of(loop: Loop) -> LoopNest | None:

@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tilepass.ir.encodings import Encoding, NvmmaShared, SharedLinear, SwizzledShared
-from tilepass.ir.types import MemDescType, TensorType, element_bits
+from tilepass.ir.layouts import (
+    Encoding,
+    MemDescType,
+    NvmmaShared,
+    SharedLinear,
+    SwizzledShared,
+    TensorType,
+    element_bits,
+)
 
 # PTX ISA, cp.async.bulk.tensor: the alignment of the address in shared memory.
 _TMA_BYTES = 128

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from tilepass.core.errors import ParseError
-from tilepass.ir.types import (
+from tilepass.ir.layouts import (
     MemDescType,
     PointerType,
     TensorDescType,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilepass.ir.types import TensorType, parse_type
+from tilepass.ir.layouts import TensorType, parse_type
 from tilepass.sim.elements import Element, ValueType, element_of
 from tilepass.sim.poison import require_defined
 from tilepass.sim.scattered import gather, scatter

@@ -16,11 +16,13 @@ from typing import Any, Literal
 
 from triton._C import libtriton
 
-from tilepass.core.errors import OptionError, UnknownPassError, nearest
+from tilepass.core.errors import OptionError, nearest
+from tilepass.core.options import convert
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton.modules import new_context
 
 OptionType = Literal["bool", "int", "str"]
+_TYPES: Mapping[OptionType, type] = {"bool": bool, "int": int, "str": str}
 Adder = Callable[..., Any]
 
 _ARGUMENT = re.compile(r"[(, ]\w+: ((?:[^,()\[\]]|\[[^\]]*\])+)")
@@ -87,10 +89,16 @@ class BuiltinPass:
         """
         self._check_names(options)
         values = [
-            _convert(self.name, name, kind, self._text(name, kind, options, target))
+            self._value(name, kind, self._text(name, kind, options, target))
             for kind, name in self.arguments
         ]
         self.function(pass_manager, *values)
+
+    def _value(self, option: str | None, kind: OptionType, text: str) -> Any:
+        try:
+            return convert(text, _TYPES[kind])
+        except ValueError as error:
+            raise OptionError(f"pass '{self.name}', option '{option}': {error}") from error
 
     def _check_names(self, options: Mapping[str, str]) -> None:
         known = {option.name: option for option in self.options}
@@ -137,14 +145,6 @@ def discover() -> Mapping[str, BuiltinPass]:
         if (candidate := _probe(path, adder, context)) is not None:
             found.setdefault(candidate.name, candidate)
     return MappingProxyType(dict(sorted(found.items())))
-
-
-def find_builtin(name: str) -> BuiltinPass:
-    """The pass of this name. Raises UnknownPassError with the nearest names."""
-    passes = discover()
-    if name not in passes:
-        raise UnknownPassError(f"unknown Triton pass '{name}'{nearest(name, passes)}")
-    return passes[name]
 
 
 def pass_text(adder: Adder, arguments: Sequence[Any], context: Any) -> str:
@@ -270,14 +270,3 @@ def _kind_of_value(text: str) -> OptionType:
     if text in ("true", "false"):
         return "bool"
     return "int" if re.fullmatch(r"-?\d+", text) else "str"
-
-
-def _convert(pass_name: str, option: str | None, kind: OptionType, text: str) -> bool | int | str:
-    if kind == "str":
-        return text
-    if kind == "bool" and text in ("true", "1", "false", "0"):
-        return text in ("true", "1")
-    if kind == "int" and re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
-    expected = "true or false" if kind == "bool" else "an integer"
-    raise OptionError(f"pass '{pass_name}', option '{option}': '{text}' is not {expected}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilepass.ir import engine
-from tilepass.ir.types import MemDescType
+from tilepass.ir.layouts import MemDescType
 from tilepass.sim.elements import ValueType
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.poison import Poison

@@ -35,9 +35,9 @@ _FLATTENED = tuple(
 )
 
 _INTERPRETED = (
-    *("control", "machine", "owners", "types", "program", "tiles", "effects", "assembly"),
+    *("control", "machine", "owners", "types", "program", "tiles", "effects"),
     *("ops_numbers", "ops_vectors", "ops_memory", "ops_pointers", "ops_matrix", "ops_gpu"),
-    *("attributes", "launch", "sites", "entry", "strictness", "nvvm_pure"),
+    *("attributes", "sites", "entry"),
 )
 _WAITS = tuple(
     f"{_LIT}/{name}.mlir" for name in ("fix-dot-wait", "fix-dot-wait-registers", "acc-multi-buffer")
@@ -52,7 +52,7 @@ SUBJECTS = (
     ),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)
-        for name in ("barrier", "machine", "memory", "clocks", "schedule", "cells", "check")
+        for name in ("barrier", "machine", "memory", "events", "compiler", "check")
     ),
     *(
         Subject(f"{_PASS}/{name}.py", ("tests/test_ws_rules.py",), _REFUSED)

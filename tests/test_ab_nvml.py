@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tilepass.ab.nvml import NvmlClock, gpu_count
+from tilepass.ab.gpu import NvmlClock, gpu_count
 from tilepass.core.errors import TilepassError
 
 

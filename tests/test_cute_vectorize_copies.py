@@ -12,8 +12,7 @@ from ptx_machine import run_grid
 from ptx_memory import GlobalMemory
 
 from tilepass.activate import enabled
-from tilepass.ir.cute_coordinates import coordinate_tensor, is_made_of_its_operands
-from tilepass.ir.cute_tensors import static_tensor
+from tilepass.ir.cute import coordinate_tensor, is_made_of_its_operands, static_tensor
 
 SHAPE = (32, 24)
 PASS = "cute-vectorize-copies"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tilepass.cli import doctor
-from tilepass.doctor import machine, self_test, versions
-from tilepass.doctor.finding import Finding, run_check
+from tilepass.doctor import machine, self_test
+from tilepass.doctor.machine import Finding, run_check
 from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 
@@ -21,15 +21,15 @@ def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("found", ["3.5.1", "3.10.0", "2.0", "nonsense"])
 def test_unsupported_triton(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "version", _says(found))
-    (finding,) = versions.check_triton()
+    monkeypatch.setattr(machine, "version", _says(found))
+    (finding,) = machine.check_triton()
     assert finding.status == "FAIL"
     assert found in finding.found
 
 
 def test_old_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "version", _says("0.9.0"))
-    statuses = {finding.subject: finding.status for finding in versions.check_packages()}
+    monkeypatch.setattr(machine, "version", _says("0.9.0"))
+    statuses = {finding.subject: finding.status for finding in machine.check_packages()}
     assert statuses["nvidia-cutlass-dsl"] == "FAIL"
     assert statuses["torch"] == "note"
 

@@ -8,9 +8,9 @@ from tests.protocol_explore import explore
 from tests.protocol_mutants import mutants
 from tests.protocol_support import SCHEMES, TRIPS, load, problem, rows
 from tilepass.sim.faults import Fault
+from tilepass.sim.protocol.check import run_random
 from tilepass.sim.protocol.compiler import ProtocolProgram, record
 from tilepass.sim.protocol.findings import MissingFence
-from tilepass.sim.protocol.schedule import run_random
 
 _AT_LEAST = {"A": 120, "A0": 80, "B": 140}
 _GROUPS = {"arrival", "barrier", "bytes", "fence", "phase", "place", "slot", "wait"}

@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 
 from tests.protocol_explore import explore
 from tilepass.sim.protocol.barrier import Barrier
-from tilepass.sim.protocol.clocks import Clock, join
-from tilepass.sim.protocol.events import Event, Kind, Memory, Place, Recording, Region, Thread
+from tilepass.sim.protocol.check import run_random
+from tilepass.sim.protocol.events import (
+    Clock,
+    Event,
+    Kind,
+    Memory,
+    Place,
+    Recording,
+    Region,
+    Thread,
+    join,
+)
 from tilepass.sim.protocol.findings import (
     BarrierMisuse,
     MissingFence,
@@ -28,7 +38,6 @@ from tilepass.sim.protocol.findings import (
     WrongBytes,
 )
 from tilepass.sim.protocol.machine import Machine
-from tilepass.sim.protocol.schedule import run_random
 
 PLACE = Place("test.event", None)
 CELLS, BARRIERS = 2, 2

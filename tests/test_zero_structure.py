@@ -18,14 +18,14 @@ from tests.fuzz_zero_structure.concrete_matrix import shuffle
 from tests.fuzz_zero_structure.recipe import Recipe, zero_tiles
 from tests.fuzz_zero_structure.tracing import lowered
 from tilepass.analysis.zero_structure import Assumption, Limits, analyse, owners
-from tilepass.analysis.zero_structure.assembly import is_harmless
+from tilepass.analysis.zero_structure.effects import is_harmless
 from tilepass.analysis.zero_structure.integers import binary, compare, convert, negated, refine
 from tilepass.analysis.zero_structure.intervals import Interval, Intervals, limits_of
 from tilepass.analysis.zero_structure.ops_gpu import source_lane
 from tilepass.analysis.zero_structure.types import parse_type, size_of
 from tilepass.analysis.zero_structure.values import Domain
 from tilepass.analysis.zero_structure.zero_bytes import ALL, SIGNS, ZeroMaps
-from tilepass.ir.cute_layouts import parse_layout
+from tilepass.ir.cute import parse_layout
 from tilepass.ir.engine import Module, parse, print_generic
 
 PLAIN = Recipe(

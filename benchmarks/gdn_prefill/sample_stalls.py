@@ -21,8 +21,7 @@ from typing import Any
 from benchmarks.gdn_prefill.arms import DENSE, Arm, parse_arm
 from benchmarks.gdn_prefill.build import build_arms, keep_tvm_ffi_from_building
 from benchmarks.gdn_prefill.stalls import SCHEMA, profile
-from tilepass.ab.gpu_facts import gpu_facts
-from tilepass.ab.nvml import NvmlClock
+from tilepass.ab.gpu import NvmlClock, gpu_facts
 from tilepass.cli.guard import run_guarded
 from tilepass.core.errors import TilepassError
 from tilepass.core.files import write_json

@@ -12,8 +12,7 @@ from benchmarks.gdn_prefill.goals import misses
 from benchmarks.gdn_prefill.measure import CaseResult, Loaded, check, time_case
 from benchmarks.gdn_prefill.workload import CHECKED, TIMED, Case, cases_named
 from tilepass.ab.clocks import ClockMonitor
-from tilepass.ab.gpu_facts import gpu_facts
-from tilepass.ab.nvml import NvmlClock
+from tilepass.ab.gpu import NvmlClock, gpu_facts
 from tilepass.ab.protocol import Plan
 from tilepass.ab.table import format_estimate
 from tilepass.core.errors import TilepassError

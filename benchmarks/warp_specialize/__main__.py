@@ -27,7 +27,7 @@ from benchmarks.warp_specialize.study import STUDIES, Study, restricted
 from benchmarks.warp_specialize.table import goal_lines, library_table, limit_lines
 from tilepass.ab.arms import check_pipelines
 from tilepass.ab.events import Event
-from tilepass.ab.gpu_facts import gpu_facts, open_clock
+from tilepass.ab.gpu import gpu_facts, open_clock
 from tilepass.ab.job import parse_shape
 from tilepass.ab.report import Report
 from tilepass.ab.session import Means, add_figures, finished, need_gpu, run_on_gpu, run_static

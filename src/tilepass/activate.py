@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, nearest
-from tilepass.core.pass_base import BinaryFigures, CompilerVersion, Pass, PassContext, Target
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import (
+    BinaryFigures,
+    CompilerVersion,
+    Pass,
+    PassContext,
+    Placed,
+    Target,
+)
 from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
 from tilepass.core.versions import cute_version, triton_version
 from tilepass.frontends.cute.part import CutePart

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from math import gcd
 
 from tilepass.ir.asides import arguments_of, operands_of, results_of
-from tilepass.ir.cute_coordinates import (
+from tilepass.ir.cute import (
     CoordinateTensor,
+    StaticTensor,
     coordinate_tensor,
+    flat,
     is_made_of_its_operands,
+    static_tensor,
 )
-from tilepass.ir.cute_layouts import flat
-from tilepass.ir.cute_tensors import StaticTensor, static_tensor
 from tilepass.ir.engine import Operation, ir, same_value
 from tilepass.ir.loops import constant_int, defining_operation, is_inside
 

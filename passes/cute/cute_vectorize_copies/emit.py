@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tilepass.ir.asides import operands_of, results_of
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_layouts import Layout, flat, joined
-from tilepass.ir.cute_tensors import SEGMENTS, StaticTensor, build, view_at
+from tilepass.ir.cute import SEGMENTS, Layout, StaticTensor, build, flat, joined, view_at
 from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_vectorize_copies.copy_loops import Coordinates, CopyLoop, Side
 

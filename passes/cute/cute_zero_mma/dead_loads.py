@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_tensors import SEGMENTS, build, view_at
+from tilepass.ir.cute import SEGMENTS, build, view_at
 from tilepass.ir.engine import Operation, location_of, plain
 from tilepass.passes.cute.cute_zero_mma.fills import Fill, fill_of
 from tilepass.passes.cute.cute_zero_mma.register_reads import allocation_of, uses_of

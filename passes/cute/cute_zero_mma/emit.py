@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_tensors import SEGMENTS
+from tilepass.ir.cute import SEGMENTS
 from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment
 from tilepass.passes.cute.cute_zero_mma.orders import Atom

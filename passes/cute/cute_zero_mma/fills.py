@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tilepass.ir.asides import operands_of
-from tilepass.ir.cute_layouts import Layout, joined
-from tilepass.ir.cute_tensors import StaticTensor, static_tensor
+from tilepass.ir.cute import Layout, StaticTensor, joined, static_tensor
 from tilepass.ir.engine import Operation
 
 _LDMATRIX = re.compile(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilepass.ir.build import Builder
-from tilepass.ir.cute_layouts import Layout, joined
-from tilepass.ir.cute_tensors import StaticTensor, build, static_tensor
+from tilepass.ir.cute import Layout, StaticTensor, build, joined, static_tensor
 from tilepass.ir.engine import ir
 
 _ELEMENTS = frozenset({"f16", "bf16", "f8E4M3FN", "f8E5M2", "tf32", "f32", "f64"})

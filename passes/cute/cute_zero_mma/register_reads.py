@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tilepass.ir.asides import operands_of, results_of
-from tilepass.ir.cute_tensors import static_tensor
+from tilepass.ir.cute import static_tensor
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import defining_operation
 

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilepass.ab.environment import versions
 from tilepass.ab.events import ArmFailed, Done, Event, Failed, Remarked, Started
+from tilepass.ab.gpu import gpu_count, versions
 from tilepass.ab.job import Job, Task
-from tilepass.ab.nvml import gpu_count
 from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
 from tilepass.ab.static_figures import collect_figures, compile_points

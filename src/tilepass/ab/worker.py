@@ -45,7 +45,7 @@ def _run(job: Job, tasks: Sequence[Task], prime: bool, emit: Callable[[Event], N
     from tilepass.ab.clocks import ClockMonitor
     from tilepass.ab.cuda_device import CudaGpu
     from tilepass.ab.cute import CuteSubject
-    from tilepass.ab.gpu_facts import gpu_facts, open_clock
+    from tilepass.ab.gpu import gpu_facts, open_clock
     from tilepass.ab.kernel_log import KernelLog
     from tilepass.ab.point import PointRunner, describe_failure
     from tilepass.ab.subjects import find_subject

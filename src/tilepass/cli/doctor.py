@@ -21,13 +21,13 @@ def main(arguments: Sequence[str]) -> int:
     add_traceback_flag(parser)
     options = parser.parse_args(arguments)
     # Here and not above: `--help` must not wait for them.
-    from tilepass.doctor import cute, machine, self_test, versions
-    from tilepass.doctor.finding import run_check
+    from tilepass.doctor import cute, machine, self_test
+    from tilepass.doctor.machine import run_check
 
     checks = (
-        versions.check_python,
-        versions.check_triton,
-        versions.check_packages,
+        machine.check_python,
+        machine.check_triton,
+        machine.check_packages,
         machine.check_ptxas,
         machine.check_gpu,
         machine.check_cache_folder,

@@ -1,4 +1,4 @@
-"""Where in a compiler's pipeline a pass runs."""
+"""Where in a compiler's pipeline a pass runs: the compilers' stages by name, places in them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from tilepass.core.errors import AnchorError, nearest
 Position = Literal["start", "end", "before", "after"]
 _ANCHOR = re.compile(r"(start|end|before|after):([\w.+-]+?|\*)(?:#(\d+))?(\?)?$")
 EVERY = "*"
-# The stages of both compilers where modules are MLIR: Triton's, and `trace`, the CuTe DSL's.
-_ENDS = ("ttir", "glir", "ttgir", "trace")
+# The one stage of the CuTe DSL: from Python to the module that its compiler is given.
+TRACE = "trace"
+# Triton's stages whose result is an MLIR module, and the one that starts from one. The latter's
+# later passes work on LLVM operations, whose attributes differ between LLVM versions: the IR engine
+# does not read them all, so EVERY means the passes of the former.
+MLIR_STAGES = ("ttir", "glir", "ttgir")
+LAST_STAGE = "llir"
+
+Language = Literal["triton", "cute"]
+# The stages of both compilers where modules are MLIR.
+_ENDS = (*MLIR_STAGES, TRACE)
 
 
 @dataclass(frozen=True)
@@ -72,3 +81,12 @@ class Anchor:
     def __str__(self) -> str:
         count = f"#{self.occurrence}" if self.occurrence else ""
         return f"{self.position}:{self.where}{count}{'?' if self.optional else ''}"
+
+
+def language_of(anchor: Anchor) -> Language | None:
+    """Whose pipeline has this place; None for a stage of neither. Only Triton shows its passes."""
+    if anchor.where == TRACE:
+        return "cute"
+    if anchor.position in ("before", "after") or anchor.where in (*MLIR_STAGES, LAST_STAGE):
+        return "triton"
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilepass.core.pass_base import Target
-from tilepass.doctor.finding import Finding
+from tilepass.doctor.machine import Finding
 from tilepass.frontends.cute.lowering import (
     ANALYSIS_END,
     chip_of,

@@ -1,19 +1,106 @@
-"""The GPU, Triton's assembler and cache folder, and the hook in the interpreter's start-up."""
+"""What is installed: versions, the GPU, Triton's assembler and cache folder, and the hook in the
+interpreter's start-up."""
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import site
 import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from tilepass.doctor.finding import Finding
+from tilepass.core.errors import TilepassError, UnsupportedVersionError
+from tilepass.core.versions import CUTE, PYTHON, TRITON, Requirement, parse_version
+
+# `note`: tilepass works, but something that it can use is missing.
+Status = Literal["ok", "note", "FAIL"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found and, where it is not ok, what to do about it."""
+
+    subject: str
+    status: Status
+    found: str
+    advice: str = ""
+
+    def format(self) -> str:
+        """One line, and one more for the advice."""
+        line = f"{self.status:<4}  {self.subject:<20}  {self.found}"
+        return f"{line}\n{'':28}{self.advice}" if self.advice else line
+
+
+Check = Callable[[], Sequence[Finding]]
+
+
+def run_check(check: Check) -> Sequence[Finding]:
+    """The findings of a check. One that cannot be carried out is a finding that fails."""
+    try:
+        return check()
+    except (TilepassError, ImportError, OSError, RuntimeError) as error:
+        subject = check.__name__.removeprefix("check_").replace("_", " ")
+        return [Finding(subject, "FAIL", f"{type(error).__name__}: {error}")]
+
+
+# What each is for; the last three tilepass can do without.
+_CUTE = "the MLIR bindings, passes on CuTe kernels"
+_OPTIONAL = (
+    (Requirement("torch", (2, 9)), "kernels' inputs, tilepass ab"),
+    (Requirement("lit", (18,)), "the lit tests"),
+    (Requirement("filecheck", (1, 0)), "the lit tests"),
+)
+
+
+def check_python() -> Sequence[Finding]:
+    """The interpreter and the platform."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    supported = PYTHON.allows(sys.version_info[:3])
+    advice = "" if supported else f"supported: {PYTHON.supported}"
+    findings = [Finding("Python", "ok" if supported else "FAIL", found, advice)]
+    if sys.platform != "linux":
+        findings.append(Finding("platform", "FAIL", sys.platform, "supported: Linux"))
+    return findings
+
+
+def check_triton() -> Sequence[Finding]:
+    """Triton, whose range of versions is closed on both sides."""
+    try:
+        text = version("triton")
+        TRITON.check(text)
+    except PackageNotFoundError:
+        return [Finding("triton", "FAIL", "not installed", f"supported: {TRITON.supported}")]
+    except UnsupportedVersionError as error:
+        return [Finding("triton", "FAIL", str(error))]
+    return [Finding("triton", "ok", f"{text} (supported: {TRITON.supported})")]
+
+
+def check_packages() -> Sequence[Finding]:
+    """The other packages."""
+    optional = [_check_package(each, purpose, "note") for each, purpose in _OPTIONAL]
+    return [_check_package(CUTE, _CUTE, "FAIL"), *optional]
+
+
+def _check_package(wanted: Requirement, purpose: str, failure: Status) -> Finding:
+    name = wanted.distribution
+    try:
+        text = version(name)
+    except PackageNotFoundError:
+        advice = f"needed for {purpose}: pip install '{name}{wanted.supported}'"
+        return Finding(name, failure, "not installed", advice)
+    if not wanted.allows(parse_version(text)):
+        return Finding(name, failure, text, f"supported: {wanted.supported}")
+    return Finding(name, "ok", f"{text} (supported: {wanted.supported})")
+
 
 STARTUP_HOOK = "tilepass_startup.pth"
 # Which of the two assembles for sm_90 depends on the version of Triton.

@@ -9,7 +9,7 @@ from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.options import describe_options
 from tilepass.core.registry import find_pass, never_used, pass_names
 from tilepass.core.versions import triton_version
-from tilepass.doctor.finding import Finding
+from tilepass.doctor.machine import Finding
 
 _ENCODINGS = """\
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], \

@@ -13,8 +13,7 @@ from typing import Any
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
 from tilepass.core.options import convert
-from tilepass.core.pass_base import Pass, PassContext, Target
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Pass, PassContext, Placed, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder

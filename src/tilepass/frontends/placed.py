@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilepass.core.anchor import Anchor
+from tilepass.core.anchor import LAST_STAGE, MLIR_STAGES, TRACE, Anchor, language_of
 from tilepass.core.errors import (
     AnchorError,
     OptionError,
     UnknownPassError,
     UnsupportedVersionError,
 )
-from tilepass.core.pass_base import Pass
+from tilepass.core.pass_base import ON_FAILURE, OnFailure, Pass, Placed
 from tilepass.core.pipeline_spec import PipelineItem, parse_pipeline
-from tilepass.core.placed import ON_FAILURE, OnFailure, Placed
 from tilepass.core.registry import instantiate, load_file
-from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES, TRACE, language_of
 
 
 def place_passes(

@@ -141,3 +141,9 @@ def _strings_are_inert(text: str) -> bool:
 def _strings(text: str) -> str:
     """What stands between quotes; MLIR prints a quote in a string as a code."""
     return "".join(text.split('"')[1::2])
+
+
+def in_quotes(text: str) -> str:
+    """The string literal that stands for `text`."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

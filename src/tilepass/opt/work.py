@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.pass_base import CompilerVersion, PassContext
-from tilepass.ir.quoting import in_quotes
+from tilepass.ir.aliases import in_quotes
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from tilepass.sim.barriers import Barrier
 from tilepass.sim.elements import Element
 from tilepass.sim.faults import MemoryMisuse
 from tilepass.sim.memory import GlobalMemory
-from tilepass.sim.shared import View
+from tilepass.sim.shared import Barrier, View
 
 Proxy = Literal["generic", "async"]
 """Through which path shared memory is accessed: threads' loads and stores, or TMA and MMA units."""

@@ -25,10 +25,9 @@ from tilepass.sim.memory import GlobalMemory
 from tilepass.sim.ops_ttg import ring
 from tilepass.sim.parameter_groups import Group, grouped
 from tilepass.sim.poison import Poison
-from tilepass.sim.protocol.makers import TENSOR
 from tilepass.sim.protocol.problems import Place, reads_numbers, rounded
 from tilepass.sim.protocol.recorder import Recorder
-from tilepass.sim.protocol.steps import make_step
+from tilepass.sim.protocol.steps import TENSOR, make_step
 from tilepass.sim.site import OPERATIONS, CannotSimulate, Site
 from tilepass.sim.state import Frame, Step, Suspending
 

@@ -5,6 +5,8 @@ An operation that is not listed may store anywhere it can reach.
 
 from __future__ import annotations
 
+import re
+
 from tilepass.analysis.zero_structure import (
     control,
     ops_gpu,
@@ -14,9 +16,7 @@ from tilepass.analysis.zero_structure import (
     ops_pointers,
     ops_vectors,
 )
-from tilepass.analysis.zero_structure.assembly import is_harmless
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
-from tilepass.analysis.zero_structure.nvvm_pure import only_computes
 from tilepass.analysis.zero_structure.private import Registers
 from tilepass.analysis.zero_structure.program import Instruction, Program
 from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
@@ -147,3 +147,105 @@ def _clobber(
     else:
         reason = f"{item.name} may store to shared memory"
     machine.clobber(item, reason)
+
+
+# Operations of the NVVM dialect that only compute: registers in, registers out. From the dialect of
+# nvidia-cutlass-dsl 4.6 to 4.8 and the PTX instructions behind it (PTX ISA 8.7, chapters 9.7.1 to
+# 9.7.9 and 9.7.13). Those of one warp that exchange registers are among them. Not here, because
+# they may store: `inline_ptx`, `tensormap.replace`, `st.bulk`, `store.*`, `atomicrmw`, `red`,
+# `multimem.*`, `clusterlaunchcontrol.try.cancel`, `wmma.store`.
+_NVVM_PURE = frozenset(
+    (
+        *("addf", "subf", "mul", "fma", "fabs", "fmax", "fmin", "compare.and.set"),
+        *("ex2", "log2", "rsqrt", "sin", "cos", "rcp.approx.ftz.f"),
+        *("clmad", "prmt", "dot.accumulate.2way", "dot.accumulate.4way"),
+        *("cvt.packfloat", "cvt.packfloat.f32", "cvt.to.f4x8.packed"),
+        *("movmatrix", "redux.sync", "match.sync", "vote.sync", "vote.ballot.sync", "elect.sync"),
+        *("mma.sp.sync", "mma.block_scale", "mma.sp.block_scale", "wmma.mma"),
+        *("mma.block_scale.internal", "mma.sp.block_scale.internal"),
+        *("spcompress", "spdecompress", "mma_smem_desc", "clusterlaunchcontrol.query.cancel"),
+    )
+)
+# Families that are pure as a whole.
+_FAMILIES = (
+    *("read.ptx.sreg.", "convert."),
+    *("add.packed.", "sub.packed.", "mul.packed.", "fma.packed."),
+)
+
+
+def only_computes(name: str) -> bool:
+    """Whether an operation is of the dialect and touches no memory."""
+    dialect, _, rest = name.partition(".")
+    return dialect == "nvvm" and (rest in _NVVM_PURE or rest.startswith(_FAMILIES))
+
+
+# PTX instructions without effect on shared or local memory, by the first part of their name. What
+# is not listed (st, red, atom, cp.async, mbarrier, mapa, stmatrix, call ...) may store.
+_HARMLESS = frozenset(
+    (
+        *("mov", "cvt", "cvta", "add", "sub", "mul", "mad", "fma", "div", "rem", "neg", "abs"),
+        *("min", "max", "ex2", "lg2", "rcp", "rsqrt", "sqrt", "tanh", "sin", "cos", "copysign"),
+        *("and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt", "bfe", "bfi"),
+        *("bfind", "brev", "clz", "popc", "fns", "sad", "mul24", "mad24", "dp4a", "dp2a"),
+        *("set", "setp", "selp", "slct", "testp", "szext", "bmsk", "isspacep", "pack", "unpack"),
+        *("ld", "ldu", "prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
+        *("shfl", "vote", "match", "activemask", "redux", "elect", "nanosleep", "trap", "exit"),
+        *("bar", "barrier", "membar", "fence", "griddepcontrol", "setmaxnreg", "pmevent", "brkpt"),
+        *("mma", "bra", "ret", "tcgen05"),
+    )
+)
+# Longer names of instructions whose first part may also name one that stores.
+_HARMLESS_LONG = (
+    "tensormap.replace.tile.global_address.global.",
+    "tensormap.replace.tile.global_dim.global.",
+    "tensormap.replace.tile.global_stride.global.",
+    "tensormap.replace.tile.box_dim.global.",
+    "tensormap.replace.tile.element_stride.global.",
+    "cp.async.bulk.commit_group",
+    "cp.async.bulk.wait_group",
+    "cp.async.commit_group",
+    "cp.async.wait_group",
+    "cp.async.wait_all",
+    "wgmma.fence",
+    "wgmma.commit_group",
+    "wgmma.wait_group",
+    "st.global.",
+    "red.global.",
+    "atom.global.",
+    "mbarrier.try_wait.",
+    "mbarrier.test_wait.",
+)
+# `alloc` stores the address that it got to shared memory.
+_TENSOR_MEMORY_FROM_TO_SHARED = ("tcgen05.alloc", "tcgen05.cp")
+_LABEL = re.compile(r"^[\w$%]+:\s*")
+_PREDICATE = re.compile(r"^@!?%?[\w${}]+\s+")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:0[9AaDd]|[nt])")
+
+
+def is_harmless(text: str) -> bool:
+    """Whether every instruction of an assembly text is known to store nothing that matters."""
+    plain = _COMMENT.sub(" ", _ESCAPE.sub("\n", text))
+    return all(_statement_is_harmless(part) for part in plain.split(";"))
+
+
+def _statement_is_harmless(statement: str) -> bool:
+    words = _strip(statement)
+    if not words or words.startswith("."):
+        # Declarations of registers; nothing between two separators.
+        return True
+    name = words.split()[0]
+    if name.startswith(_HARMLESS_LONG):
+        return True
+    head = name.partition(".")[0]
+    return head in _HARMLESS and not name.startswith(_TENSOR_MEMORY_FROM_TO_SHARED)
+
+
+def _strip(statement: str) -> str:
+    """A statement without braces of a scope, labels and predicate."""
+    words = statement.strip()
+    while True:
+        shorter = _PREDICATE.sub("", _LABEL.sub("", words.strip("{} \n\t")))
+        if shorter == words:
+            return words
+        words = shorter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tilepass.analysis.zero_structure import explain
 from tilepass.analysis.zero_structure.effects import effect_of, pure_of
+from tilepass.analysis.zero_structure.explain import Explainer, fragment_operands, zero_stores
 from tilepass.analysis.zero_structure.facts import (
     Assumption,
     Failure,
@@ -18,18 +20,25 @@ from tilepass.analysis.zero_structure.facts import (
     TileArray,
     ZeroStructure,
 )
-from tilepass.analysis.zero_structure.launch import block_of
 from tilepass.analysis.zero_structure.machine import Execution, Machine, OutOfReach
+from tilepass.analysis.zero_structure.origins import data_operands
 from tilepass.analysis.zero_structure.program import (
+    Instruction,
     UnsupportedControlFlow,
     decode,
     kernels_of,
 )
 from tilepass.analysis.zero_structure.sites import GemmSite, sites_of
-from tilepass.analysis.zero_structure.strictness import why_not_strict
 from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of, unread
-from tilepass.analysis.zero_structure.zero_bytes import FREE_SIGN, STRICT_SIGN
-from tilepass.ir.engine import Module, Operation, location_of
+from tilepass.analysis.zero_structure.values import Struct, Value
+from tilepass.analysis.zero_structure.zero_bytes import (
+    FREE,
+    FREE_SIGN,
+    STRICT,
+    STRICT_SIGN,
+    ZeroBytes,
+)
+from tilepass.ir.engine import Module, Operation, ir, location_of, operations
 
 _NO_BLOCK = "the number of threads in a block is no constant of the module"
 
@@ -216,3 +225,101 @@ def _nothing(sites: list[GemmSite], failure: Failure, threads: int) -> ZeroStruc
     return ZeroStructure(
         {site.index: unproven(site.index, failure) for site in sites}, threads, 0, failure
     )
+
+
+_FACTS = re.compile(r"exact_block_dim = array<i64: (\d+), (\d+), (\d+)>")
+_REQUIRED = re.compile(r"array<i32: (\d+), (\d+), (\d+)>")
+_LAUNCH = "cuda.launch_ex"
+_CONFIGURATION = "cuda.launch_cfg.create"
+
+
+def block_of(module: Module, kernel: Operation) -> tuple[int, int, int] | None:
+    """The extents of a block in x, y and z; None where they are not constants of the module.
+
+    Taken from what the DSL notes on the kernel, else from `nvvm.reqntid`, else from the launches in
+    the module if they agree. `nvvm.maxntid` is an upper bound only and says nothing here.
+    """
+    noted = _attribute(kernel, "cutlass_launch_facts")
+    if match := _FACTS.search(noted):
+        return int(match[1]), int(match[2]), int(match[3])
+    if match := _REQUIRED.search(_attribute(kernel, "nvvm.reqntid")):
+        return int(match[1]), int(match[2]), int(match[3])
+    return _launched(module, kernel)
+
+
+def _attribute(operation: Operation, name: str) -> str:
+    return str(operation.attributes[name]) if name in operation.attributes else ""
+
+
+def _launched(module: Module, kernel: Operation) -> tuple[int, int, int] | None:
+    name = ir.StringAttr(kernel.attributes["sym_name"]).value
+    found = set[tuple[int, int, int] | None]()
+    with module.context, ir.Location.unknown(module.context):
+        for operation in operations(module):
+            if operation.name != _LAUNCH or f"@{name}" not in _attribute(operation, "callee"):
+                continue
+            owner = ir.Value(operation.operands[0]).owner
+            configuration = (
+                owner if isinstance(owner, Operation) else getattr(owner, "operation", None)
+            )
+            found.add(_extents(configuration))
+    return found.pop() if len(found) == 1 else None
+
+
+def _extents(configuration: Operation | None) -> tuple[int, int, int] | None:
+    if configuration is None or configuration.name != _CONFIGURATION:
+        return None
+    numbers = list[int]()
+    for position in range(3):
+        owner = ir.Value(configuration.operands[position]).owner
+        operation = owner if isinstance(owner, Operation) else getattr(owner, "operation", None)
+        if operation is None or operation.name not in ("arith.constant", "llvm.mlir.constant"):
+            return None
+        numbers.append(ir.IntegerAttr(operation.attributes["value"]).value)
+    return numbers[0], numbers[1], numbers[2]
+
+
+# Through how many stores to shared memory the product is looked for.
+_DEPTH = 6
+# What makes such zeros.
+_PRODUCTS = frozenset(("arith.mulf", "math.fma", "llvm.intr.fma", "vector.fma", "nvvm.mma.sync"))
+
+
+def why_not_strict(explainer: Explainer, product: Instruction, operand: str) -> Failure:
+    """The multiplication nearest to a fragment of A or B that its zeros rest on."""
+    machine = explainer.machine
+    numbers, seen = fragment_operands(product, operand), set[int]()
+    for _ in range(_DEPTH):
+        origins = explainer.origins(numbers)
+        for item in origins.results:
+            if _is_such_a_product(machine, item):
+                return _failure(item)
+        stores = {
+            store.number: store for load in origins.loads for store in zero_stores(machine, load)
+        }
+        fresh = [store for number, store in stores.items() if number not in seen]
+        if not fresh:
+            break
+        seen |= stores.keys()
+        numbers = tuple(number for store in fresh for number in data_operands(store))
+    return _failure(product)
+
+
+def _failure(item: Instruction) -> Failure:
+    reason = f"the operand is zero only if 0 * x is, which strict does not assume ({item.name})"
+    return Failure(reason, location_of(item.operation))
+
+
+def _is_such_a_product(machine: Machine, item: Instruction) -> bool:
+    return item.name in _PRODUCTS and any(_rests(machine.env[number]) for number in item.results)
+
+
+def _rests(value: Value | None) -> bool:
+    """Whether bytes of a value are zero in some thread, but not strictly."""
+    if isinstance(value, ZeroBytes):
+        # FREE is the lower half of the bits.
+        free, strict = value.facts & FREE, (value.facts & STRICT) >> 2
+        return bool((free & ~strict).any())
+    if isinstance(value, Struct):
+        return any(_rests(member) for member in value.members)
+    return isinstance(value, tuple) and any(_rests(part) for part in value)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilepass.ir.cute_tensors import StaticTensor, static_tensor
+from tilepass.ir.cute import StaticTensor, static_tensor
 from tilepass.ir.engine import Module, Operation, ir, operations
 
 GEMM = "cute.gemm"

@@ -11,8 +11,7 @@ from tilepass.analysis.zero_structure.facts import TileArray
 from tilepass.analysis.zero_structure.machine import Execution
 from tilepass.analysis.zero_structure.sites import GemmSite
 from tilepass.analysis.zero_structure.types import Scalar, parse_type
-from tilepass.ir.cute_layouts import Layout
-from tilepass.ir.cute_tensors import StaticTensor
+from tilepass.ir.cute import Layout, StaticTensor
 
 Tile = tuple[int, int]
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilepass.after_import import AfterImport
-from tilepass.core.pass_base import Pass, PassContext
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Pass, PassContext, Placed
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute import dsl as cute_dsl
 from tilepass.frontends.cute import library_caches, source_lines

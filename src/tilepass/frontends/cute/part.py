@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Placed, Target
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cute.places import check_places
 from tilepass.frontends.triton.cache_key import pipeline_key

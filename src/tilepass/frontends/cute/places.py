@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilepass.core.anchor import Anchor
+from tilepass.core.anchor import TRACE, Anchor, language_of
 from tilepass.core.errors import AnchorError
-from tilepass.core.placed import Placed
-from tilepass.frontends.stages import TRACE, language_of
+from tilepass.core.pass_base import Placed
 
 _PLACE = Anchor.end_of(TRACE)
 

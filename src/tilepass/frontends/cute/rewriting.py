@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from tilepass.core import underway
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import PassFailure, TilepassError
-from tilepass.core.pass_base import Pass, PassContext
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Pass, PassContext, Placed
 from tilepass.core.remarks import Remark
 from tilepass.core.reproducer import Failure, watched
 from tilepass.frontends.cute.lowering import clone

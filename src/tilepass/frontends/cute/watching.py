@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from tilepass.core.anchor import TRACE
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.frontends.cute.lowering import compile_copy, lower_for_analysis
 from tilepass.frontends.cute.tracing import Trace
@@ -18,7 +19,6 @@ from tilepass.frontends.observing import (
     LocationObserver,
     StageObserver,
 )
-from tilepass.frontends.stages import TRACE
 from tilepass.ir.engine import Module, print_readable
 
 LOWERING = "lower"

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from tilepass.core.digest import tool_hash, unforeseen_hash
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Placed
 from tilepass.core.registry import source_hash
 
 _PROCESS = os.urandom(8).hex()

@@ -13,9 +13,9 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError
 from tilepass.core.versions import triton_version
 from tilepass.frontends.triton.capture import Captured, capture_diagnostics
+from tilepass.ir.aliases import in_quotes
 from tilepass.ir.layouts import TensorDescSpellingError, check_spelling
 from tilepass.ir.memory_file import MemoryFile
-from tilepass.ir.quoting import in_quotes
 
 triton_ir: Any = libtriton.ir
 _nvidia: Any = libtriton.nvidia

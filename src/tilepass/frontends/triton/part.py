@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.after_import import AfterImport
-from tilepass.core.pass_base import Pass, PassContext, Target
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Pass, PassContext, Placed, Target
 from tilepass.frontends.triton.cache_key import pipeline_key
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tilepass.core.anchor import EVERY
+from tilepass.core.anchor import EVERY, LAST_STAGE, MLIR_STAGES
 from tilepass.core.errors import AnchorError, nearest
-from tilepass.core.placed import Placed
-from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
+from tilepass.core.pass_base import Placed
 
 
 class Places:

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from triton._C import libtriton
 
+from tilepass.core.anchor import LAST_STAGE, MLIR_STAGES
 from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import AnchorError, ParseError, PassFailure, TilepassError
 from tilepass.core.figures import StaticFigures
-from tilepass.core.pass_base import Pass, PassContext, Target
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import Pass, PassContext, Placed, Target
 from tilepass.core.reproducer import Failure
 from tilepass.core.versions import triton_version
 from tilepass.frontends.observing import Compilation, ContextObserver, Origin, StageObserver
-from tilepass.frontends.stages import LAST_STAGE, MLIR_STAGES
 from tilepass.frontends.triton import assembling, bridge
 from tilepass.frontends.triton.overriding import Overrides, no_overrides
 from tilepass.frontends.triton.places import Places

@@ -26,8 +26,7 @@ from triton.runtime import cache
 from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import TilepassError
 from tilepass.core.figures import StaticFigures
-from tilepass.core.pass_base import PassContext
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import PassContext, Placed
 from tilepass.core.remarks import RemarkSink
 from tilepass.frontends.triton.assembling import STAGE
 from tilepass.frontends.triton.cache_key import pipeline_key

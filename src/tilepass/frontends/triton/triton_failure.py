@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilepass.core.errors import ParseError
-from tilepass.core.pass_base import PassContext
-from tilepass.core.placed import Placed
+from tilepass.core.pass_base import PassContext, Placed
 from tilepass.core.reproducer import Failure
 from tilepass.frontends.triton.capture import Captured, capture_diagnostics
 from tilepass.frontends.triton.modules import load, new_context

@@ -3,7 +3,7 @@
 Control flow, slots and phases of a kernel do not depend on what its tensors hold. So each partition
 runs once, alone and without tensor values, and its accesses and barrier operations are recorded
 (`recorder`, `steps*`). What is left is a question about a few fixed sequences: `machine` executes
-them in an order from outside (`schedule`: at random under a seed), and judges by what is certainly
+them in an order from outside (at random under a seed), and judges by what is certainly
 ordered, with vector clocks: an access that nothing orders with another, a wait whose parity two
 phases fit, an arrival that may count for two phases. If it finds nothing in one execution, all
 executions synchronize alike, and none goes wrong. (The tests compare it with a search through all

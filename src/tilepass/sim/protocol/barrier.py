@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilepass.sim.protocol.clocks import Clock, join
-from tilepass.sim.protocol.events import Event, Kind, Region
+from tilepass.sim.protocol.events import Clock, Event, Kind, Region, join
 from tilepass.sim.protocol.findings import BarrierMisuse, ParityAliasing, WrongArrivals
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilepass.sim.faults import Fault
 from tilepass.sim.protocol.compiler import ProtocolProgram, record
-from tilepass.sim.protocol.events import Kind, Recording
+from tilepass.sim.protocol.events import Event, Kind, Recording
+from tilepass.sim.protocol.findings import ProtocolFault
+from tilepass.sim.protocol.machine import COPIES, Machine
 from tilepass.sim.protocol.problems import Problem
 from tilepass.sim.protocol.recorder import TooLong
-from tilepass.sim.protocol.report import legend, trace_lines
-from tilepass.sim.protocol.schedule import run_random
 
 
 @dataclass(frozen=True)
@@ -112,3 +113,72 @@ def _record(program: ProtocolProgram, problem: Problem) -> tuple[Recording | Non
         return record(program, problem), None
     except Fault as fault:
         return None, Finding(fault, problem)
+
+
+_LINES = 24
+
+
+def trace_lines(machine: Machine) -> list[str]:
+    """The last steps up to the fault, one a line: number, who, what, where."""
+    trace = machine.trace
+    first = max(0, len(trace) - _LINES)
+    lines = [f"  ... {first} steps before"] if first else []
+    width = max(len(thread.name) for thread in machine.threads)
+    for number, (thread, event) in enumerate(trace[first:], first + 1):
+        who = "(copy)" if thread == COPIES else machine.threads[thread].name
+        lines.append(f"  {number:4} {who:{width}}  {_said(thread, event)}")
+    return lines
+
+
+def _said(thread: int, event: Event) -> str:
+    where = f"  [{event.place.location}]" if event.place.location else ""
+    if thread == COPIES:
+        regions = ", ".join(map(str, event.regions))
+        return f"{event.amount} bytes land in {regions}, complete at {event.barrier}{where}"
+    return f"{event}{where}"
+
+
+def legend(recording: Recording) -> list[str]:
+    """The names of allocations that a trace uses."""
+    return [f"  {memory}" for memory in recording.memories]
+
+
+# How readily copies complete while partitions can go on: at once, late, or as late as possible.
+_EAGERNESS = (1.0, 0.3, 0.05, 0.0)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution: the machine as it ended or stopped, and what is wrong."""
+
+    machine: Machine
+    fault: ProtocolFault | None = None
+
+
+def run_random(recording: Recording, seed: int) -> Execution:
+    """One execution in an order drawn with `seed`."""
+    choose = random.Random(seed)
+    eagerness = choose.choice(_EAGERNESS)
+    machine = Machine(recording)
+    try:
+        machine.start()
+        while not machine.done:
+            if not _step(machine, choose, eagerness):
+                break
+        while machine.landings:
+            machine.land(choose.choice(machine.landings))
+        machine.conclude()
+    except ProtocolFault as fault:
+        return Execution(machine, fault)
+    return Execution(machine)
+
+
+def _step(machine: Machine, choose: random.Random, eagerness: float) -> bool:
+    ready, landings = machine.ready(), machine.landings
+    if not ready and not landings:
+        return False
+    if landings and (not ready or choose.random() < eagerness / 2):
+        machine.land(choose.choice(landings))
+    else:
+        machine.advance(choose.choice(ready))
+    return True

@@ -3,7 +3,9 @@ them, tensors without contents, everything asynchronous by `steps`."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from tilepass.analysis.dot_registers import find_overwrites
@@ -13,12 +15,10 @@ from tilepass.ir import engine
 from tilepass.sim.compiler import Function, FunctionCompiler, Program
 from tilepass.sim.effects import Effects
 from tilepass.sim.faults import StepLimit, UndefinedBehaviour, raise_blaming
-from tilepass.sim.protocol.cells import number_cells
-from tilepass.sim.protocol.events import Place, Recording
+from tilepass.sim.protocol.events import Event, Memory, Place, Recording, Region, Thread
 from tilepass.sim.protocol.problems import Problem, bind_values
 from tilepass.sim.protocol.recorder import STEP_LIMIT, UNKNOWN, CannotFollow, Recorder, TooLong
-from tilepass.sim.protocol.steps import make_step
-from tilepass.sim.protocol.steps_dot import writing_registers
+from tilepass.sim.protocol.steps import make_step, writing_registers
 from tilepass.sim.site import CannotSimulate, Site
 from tilepass.sim.state import Step, Suspending
 
@@ -129,3 +129,47 @@ def record(program: ProtocolProgram, problem: Problem) -> Recording:
     regions, barriers = number_cells(recorder.threads)
     memories = list(recorder.memories.values())
     return Recording(recorder.threads, regions, barriers, memories, program.fences_to_come)
+
+
+def number_cells(threads: Iterable[Thread]) -> tuple[list[Region], list[Region]]:
+    """Set `cells` and `number` of all events; returns (a region for each cell, the barriers)."""
+    events = [event for thread in threads for event in thread.events]
+    numbering = _Numbering(events)
+    barriers: dict[Region, int] = {}
+    for event in events:
+        event.cells = tuple(cell for region in event.regions for cell in numbering.of(region))
+        if event.barrier is not None:
+            event.number = barriers.setdefault(event.barrier, len(barriers))
+    return numbering.regions, list(barriers)
+
+
+class _Numbering:
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.regions: list[Region] = []
+        self._cuts: dict[Memory, list[list[int]]] = {}
+        self._numbers: dict[Region, int] = {}
+        self._known: dict[Region, tuple[int, ...]] = {}
+        used = {region for event in events for region in event.regions}
+        for region in used:
+            axes = self._cuts.setdefault(region.memory, [[] for _ in region.box])
+            for cuts, span in zip(axes, region.box, strict=True):
+                cuts.extend(span)
+        for axes in self._cuts.values():
+            axes[:] = [sorted(set(cuts)) for cuts in axes]
+
+    def of(self, region: Region) -> tuple[int, ...]:
+        """The numbers of the cells that a region consists of."""
+        if region not in self._known:
+            spans = [
+                [pair for pair in itertools.pairwise(cuts) if first <= pair[0] and pair[1] <= end]
+                for cuts, (first, end) in zip(self._cuts[region.memory], region.box, strict=True)
+            ]
+            parts = [Region(region.memory, tuple(box)) for box in itertools.product(*spans)]
+            self._known[region] = tuple(self._number(part) for part in parts)
+        return self._known[region]
+
+    def _number(self, part: Region) -> int:
+        if part not in self._numbers:
+            self._numbers[part] = len(self.regions)
+            self.regions.append(part)
+        return self._numbers[part]

@@ -144,3 +144,12 @@ class Recording:
     memories: Sequence[Memory]
     fences_to_come: bool = False
     """Whether Triton has yet to put fences between a partition's writes and its dots."""
+
+
+Clock = list[int]
+"""What has certainly happened: the number of things, by component."""
+
+
+def join(into: Clock, other: Clock) -> None:
+    """Learn what `other` knows."""
+    into[:] = map(max, into, other)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tilepass.sim.protocol.barrier import Barrier
-from tilepass.sim.protocol.clocks import Clock, join
-from tilepass.sim.protocol.events import STOPS, Event, Kind, Recording
+from tilepass.sim.protocol.events import STOPS, Clock, Event, Kind, Recording, join
 from tilepass.sim.protocol.findings import (
     ParityAliasing,
     ProtocolFault,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilepass.sim.protocol.clocks import Clock
-from tilepass.sim.protocol.events import Event, Kind, Region
+from tilepass.sim.protocol.events import Clock, Event, Kind, Region
 from tilepass.sim.protocol.findings import MissingFence, Race, Unwritten
 
 _ASYNCHRONOUS_READS = frozenset((Kind.STORE, Kind.DOT))

@@ -1,11 +1,15 @@
-"""The GPU as NVML describes it: its SM clock, and what the driver is."""
+"""What a result on a GPU depends on: the GPU, its driver and clocks, and the versions used."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import platform
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any, TypeVar
 
+import tilepass
 from tilepass.core.errors import TilepassError
 
 T = TypeVar("T")
@@ -60,3 +64,50 @@ def _call(nvml: Any, function: Callable[[], T]) -> T:
         return function()
     except nvml.NVMLError as error:
         raise TilepassError(f"NVML: {error}") from error
+
+
+_PACKAGES = ("triton", "torch", "nvidia-cutlass-dsl", "numpy")
+_VARIABLES = ("TRITON_DEFAULT_FP_FUSION", "TRITON_PTXAS_PATH", "CUDA_VISIBLE_DEVICES")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages involved, and the variables that change a binary."""
+    found = {"Python": platform.python_version(), "tilepass": tilepass.__version__}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    found.update({name: os.environ[name] for name in _VARIABLES if name in os.environ})
+    return found
+
+
+def open_clock() -> tuple[NvmlClock | None, dict[str, str]]:
+    """The clock of torch's first GPU and what NVML says of it; without NVML the facts say why."""
+    try:
+        clock = NvmlClock(str(_properties().uuid))
+        return clock, clock.facts()
+    except TilepassError as error:
+        return None, {"clocks": f"not read: {error}"}
+
+
+def gpu_facts(clock_facts: dict[str, str]) -> dict[str, str]:
+    """Of torch's first GPU, by the names that reports use; `clock_facts` are from `open_clock`."""
+    import torch
+
+    properties = _properties()
+    return {
+        "GPU": str(properties.name),
+        "SMs": str(properties.multi_processor_count),
+        "L2, MB": f"{properties.L2_cache_size / 1e6:.0f}",
+        "CUDA of torch": str(torch.version.cuda),
+        **clock_facts,
+        **versions(),
+    }
+
+
+def _properties() -> Any:
+    import torch
+
+    cuda: Any = torch.cuda
+    return cuda.get_device_properties(0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilepass.analysis.cost_model import accumulator_choice
-from tilepass.analysis.nest_facts import DOTS, shape_of
+from tilepass.analysis.nest_facts import DOTS
 from tilepass.core.anchor import Anchor
 from tilepass.core.decisions import Choice, Fact
 from tilepass.core.pass_base import Pass, PassContext
@@ -15,6 +15,7 @@ from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, ir
+from tilepass.ir.layouts import shape_of
 from tilepass.ir.loops import FOR, Loop, loops_in
 from tilepass.ir.walks import ancestors
 

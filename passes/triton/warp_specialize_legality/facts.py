@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +11,10 @@ from tilepass.ir.layouts import (
     NvidiaMma,
     TensorDescType,
     TensorType,
+    bytes_of,
     element_bits,
     parse_type,
+    shape_of,
 )
 from tilepass.ir.loops import backward_slice, defining_operation, is_inside_operation
 from tilepass.passes.triton.strip_assume import ASSUME, why_not_specialized
@@ -103,13 +104,13 @@ def marked_function(loops: list[Operation], inside: list[Operation]) -> MarkedFu
         half_fits=dot is not None and _half_fits(dot),
         accesses=accesses,
         doubled=tuple(_doubled(accesses, inside)),
-        slot_bytes=sum(_bytes(load.results[0].type) for load in operands),
-        tile_bytes=sum(map(_bytes, tiles)),
+        slot_bytes=sum(bytes_of(load.results[0].type) for load in operands),
+        tile_bytes=sum(map(bytes_of, tiles)),
     )
 
 
 def _cut_of(dot: Operation) -> Cut | None:
-    rows, columns = _shape(dot.results[0].type)
+    rows, columns = shape_of(dot.results[0].type)
     if rows // CONSUMERS >= LEAST_ROWS:
         return "M"
     return "N" if columns // CONSUMERS >= LEAST_COLUMNS else None
@@ -205,16 +206,3 @@ def _assumption_outside(loops: list[Operation], inside: list[Operation]) -> Oper
 def _block_shape(access: Operation) -> tuple[int, ...]:
     type_ = parse_type(access.operands[0].type)
     return type_.block.shape if isinstance(type_, TensorDescType) else ()
-
-
-def _shape(type_: ir.Type) -> tuple[int, ...]:
-    view = parse_type(type_)
-    assert isinstance(view, TensorType)
-    return view.shape
-
-
-def _bytes(type_: ir.Type) -> int:
-    view = parse_type(type_)
-    if not isinstance(view, TensorType):
-        return 0
-    return math.prod(view.shape) * element_bits(view.element) // 8

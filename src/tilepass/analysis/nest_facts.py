@@ -11,7 +11,6 @@ A persistent kernel computes several tiles in each program:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from tilepass.analysis.loop_attributes import attribute_facts, fused_stages
@@ -20,6 +19,7 @@ from tilepass.core.pass_base import PassContext, Target
 from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir
+from tilepass.ir.layouts import bytes_of, shape_of
 from tilepass.ir.loops import (
     Loop,
     LoopNest,
@@ -129,7 +129,7 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
         "tile_k": shape_of(dot.operands[0].type)[-1],
         "epilogue_bytes": _epilogue_bytes(nest),
         "load_bytes": sum(
-            _bytes(each.results[0].type)
+            bytes_of(each.results[0].type)
             for each in nested(nest.inner[0].operation)
             if each.name in LOADS
         ),
@@ -158,9 +158,9 @@ def fused_shared_bytes(nest: LoopNest, context: PassContext) -> int | None:
     if stages is None or any(each.name == "tt.load" for each in loads):
         return None
     after = [inside for each in nest.after for inside in (each, *nested(each))]
-    stored = [_bytes(each.operands[1].type) for each in after if each.name == _TMA_STORE]
-    loaded = [_bytes(each.results[0].type) for each in after if each.name in _TMA_LOADS]
-    each_stage = sum(_bytes(each.results[0].type) for each in dict.fromkeys(loads))
+    stored = [bytes_of(each.operands[1].type) for each in after if each.name == _TMA_STORE]
+    loaded = [bytes_of(each.results[0].type) for each in after if each.name in _TMA_LOADS]
+    each_stage = sum(bytes_of(each.results[0].type) for each in dict.fromkeys(loads))
     return stages * each_stage + max(stored, default=0) + sum(loaded)
 
 
@@ -226,7 +226,7 @@ def _epilogue_bytes(nest: LoopNest) -> int:
         for each in (operation, *nested(operation))
         if not each.regions and effects_of(each) & Effect.WRITE
     ]
-    return sum(max(_bytes(operand.type) for operand in each.operands) for each in written)
+    return sum(max(bytes_of(operand.type) for operand in each.operands) for each in written)
 
 
 def _programs_per_sm(warps: int | None, context: PassContext) -> int:
@@ -238,21 +238,3 @@ def _programs_per_sm(warps: int | None, context: PassContext) -> int:
 
 def _arch(target: Target | None) -> int | None:
     return target.arch if target is not None and isinstance(target.arch, int) else None
-
-
-def shape_of(kind: ir.Type) -> list[int]:
-    """The shape of a tensor or memory descriptor type."""
-    if isinstance(kind, ir.RankedTensorType):
-        return kind.shape
-    inside = str(kind).partition("<")[2].partition(",")[0]
-    return [int(size) for size in inside.split("x")[:-1]]
-
-
-def _bytes(kind: ir.Type) -> int:
-    """Bytes of a tensor of numbers, 0 for anything else (pointers, descriptors)."""
-    if not isinstance(kind, ir.RankedTensorType):
-        return 0
-    element = kind.element_type
-    if isinstance(element, ir.IntegerType | ir.FloatType):
-        return math.prod(kind.shape) * element.width // 8
-    return 0

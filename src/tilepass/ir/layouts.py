@@ -8,6 +8,7 @@ encoding does not know (those of later Tritons) are kept in `extra` and printed 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -218,7 +219,7 @@ def parse_encoding(attribute: object) -> Encoding:
 
 
 def _shared_linear(text: str, body: str) -> Encoding:
-    bases, *rest = _split_list(body)
+    bases, *rest = split_list(body)
     inner = _unwrap(bases, "{", "}")
     alignment = _parse_parameters(", ".join(rest)).get("alignment")
     if inner is None or alignment is None:
@@ -357,7 +358,7 @@ def _parse(text: str) -> TypeView:
     if body := _unwrap(text, "tensor<"):
         return _tensor(body)
     if body := _unwrap(text, "!tt.ptr<"):
-        return PointerType(*_split_list(body))
+        return PointerType(*split_list(body))
     if body := _unwrap(text, "!ttg.memdesc<"):
         return _memdesc(text, body)
     if body := _unwrap(text, "!tt.tensordesc<"):
@@ -375,6 +376,22 @@ def element_bits(element: str) -> int:
     if match is None:
         raise ParseError(f"type '{element}': expected a number's, e.g. f16")
     return max(8, int(match[1]))
+
+
+def shape_of(type_: object) -> tuple[int, ...]:
+    """The shape of a tensor or a buffer. Raises ParseError for another type."""
+    view = parse_type(type_)
+    if not isinstance(view, TensorType | MemDescType):
+        raise ParseError(f"type '{view}': expected a tensor's or a buffer's")
+    return view.shape
+
+
+def bytes_of(type_: object) -> int:
+    """Bytes of a tensor of numbers in memory, 0 for anything else (pointers, descriptors)."""
+    view = parse_type(type_)
+    if not isinstance(view, TensorType) or view.element.startswith("!"):
+        return 0
+    return math.prod(view.shape) * element_bits(view.element) // 8
 
 
 def check_spelling(text: str, triton_version: tuple[int, ...]) -> None:
@@ -395,13 +412,13 @@ def check_spelling(text: str, triton_version: tuple[int, ...]) -> None:
 
 
 def _tensor(body: str) -> TensorType:
-    shaped, *encoding = _split_list(body)
+    shaped, *encoding = split_list(body)
     shape, element = _split_shape(shaped)
     return TensorType(shape, element, parse_encoding(encoding[0]) if encoding else None)
 
 
 def _memdesc(text: str, body: str) -> MemDescType:
-    parts = _split_list(body)
+    parts = split_list(body)
     spaces = {name: space for space, name in _SPACES.items()}
     if len(parts) < 3 or parts[2] not in spaces:
         raise ParseError(f"type '{text}': expected shape, encoding, memory space")
@@ -436,12 +453,17 @@ _OPENING, _CLOSING = "<{[(", ">}])"
 _INTEGER = re.compile(r"-?\d+$")
 
 
-def _split_list(text: str) -> list[str]:
-    """The parts of a text between its outermost commas, blanks around them dropped."""
+def split_list(text: str) -> list[str]:
+    """The parts of a text between its outermost commas, those in strings aside; blanks around them
+    are dropped."""
     parts: list[str] = []
-    depth = start = 0
+    depth, start, quoted = 0, 0, False
     for at, character in enumerate(text):
-        if character in _OPENING:
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in _OPENING:
             depth += 1
         elif character in _CLOSING and not (character == ">" and text[at - 1] == "-"):
             depth -= 1
@@ -455,7 +477,7 @@ def _split_list(text: str) -> list[str]:
 def _parse_parameters(text: str) -> dict[str, Parameter]:
     """The parameters in `a = 1, b = [2, 3]`, in order. Raises ParseError for another form."""
     parameters: dict[str, Parameter] = {}
-    for part in _split_list(text):
+    for part in split_list(text):
         name, equals, value = part.partition("=")
         if not equals:
             raise ParseError(f"expected 'name = value' in '{part}'")
@@ -470,7 +492,7 @@ def _parse_parameter(text: str) -> Parameter:
     if _INTEGER.match(text):
         return int(text)
     if text.startswith("[") and text.endswith("]"):
-        return tuple(_parse_parameter(part) for part in _split_list(text[1:-1]))
+        return tuple(_parse_parameter(part) for part in split_list(text[1:-1]))
     return text
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tilepass.ir.cute import StaticTensor, static_tensor
 from tilepass.ir.engine import Module, Operation, ir, operations
+from tilepass.ir.layouts import split_list
 
 GEMM = "cute.gemm"
 COPY = "cute.copy"
@@ -76,27 +77,7 @@ def _operand_types(module: Module, names: tuple[str, ...]) -> list[list[str]]:
     )
     starts = tuple(f'"{name}"(' for name in names)
     lines = [line for line in map(str.strip, text.splitlines()) if line.startswith(starts)]
-    return [split_types(line[line.index(" : (") + 4 : line.rindex(") -> ")]) for line in lines]
-
-
-def split_types(text: str) -> list[str]:
-    """The parts of a list of types; commas inside brackets and strings do not separate."""
-    parts, depth, quoted, start = list[str](), 0, False, 0
-    for position, character in enumerate(text):
-        if character == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif character in "<([{":
-            depth += 1
-        elif character in ">)]}":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    if text[start:].strip():
-        parts.append(text[start:].strip())
-    return parts
+    return [split_list(line[line.index(" : (") + 4 : line.rindex(") -> ")]) for line in lines]
 
 
 def sites_of(module: Module) -> list[GemmSite]:

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from tilepass.ir.layouts import split_list
+
 _FLOATS = {
     "f16": 2,
     "bf16": 2,
@@ -124,24 +126,9 @@ def _aggregate(text: str) -> Type:
         # The array of 0 elements is shared memory whose size the launch gives.
         return Fields((parse_type(match[2]),) * count) if count <= 4096 else Opaque(text)
     if match := _STRUCT.fullmatch(text):
-        members = tuple(parse_type(part) for part in _split(match[2]))
+        members = tuple(parse_type(part) for part in split_list(match[2]))
         return Fields(members, packed=match[1] is not None)
     return Opaque(text)
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, start = list[str](), 0, 0
-    for position, character in enumerate(text):
-        if character in "<(":
-            depth += 1
-        elif character in ">)":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    if text[start:].strip():
-        parts.append(text[start:])
-    return parts
 
 
 @cache

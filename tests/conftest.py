@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections.abc import Generator
 
 import pytest
 from hypothesis import Phase, settings
@@ -32,3 +33,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("seconds")
     if seconds is not None and time.monotonic() > _START + seconds:
         pytest.skip(f"not started within {seconds:.0f} s")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _values_as_in_passes(request: pytest.FixtureRequest) -> Generator[None]:
+    """Values as passes see them, whatever another test of the process has loaded."""
+    if request.node.get_closest_marker("traces"):
+        yield
+        return
+    from tilepass.ir.values import plain_values
+
+    with plain_values():
+        yield

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Anchor, BinaryFigures, Pass, PassContext
 from tilepass.core.registry import register
-from tilepass.ir.engine import Module, operations
+from tilepass.ir.engine import Module, ir, operations, print_generic
+from tilepass.ir.loops import Loop, loops_in
 
 
 @register
@@ -69,3 +72,33 @@ class BreakModule(Pass):
         names = ("func.return", "cuda.return")
         ends = [operation for operation in operations(module) if operation.name in names]
         ends[0].erase()
+
+
+@register
+class ReadEverything(Pass):
+    """Look at every value in every way, as in a module of Triton's, and change nothing."""
+
+    name = "read-everything"
+    anchor = Anchor.end_of("trace")
+
+    def run(self, module: Module, context: PassContext) -> None:
+        """Raises AssertionError where a value is not a plain one, or looking leaves a trace."""
+        before, seen = print_generic(module), set[ir.Value]()
+        for operation in operations(module):
+            blocks = [block for region in operation.regions for block in region.blocks]
+            arguments = [argument for block in blocks for argument in block.arguments]
+            for value in (*operation.operands, *operation.results, *arguments):
+                assert isinstance(value, ir.OpResult | ir.BlockArgument), type(value)
+                seen.add(value)
+                assert value in seen
+        loops = loops_in(module)
+        for loop in loops:
+            assert loop.induction_variable in seen
+            assert {carried.argument for carried in loop.carried} <= seen
+            assert loop.carried == Loop(loop.operation).carried
+        assert print_generic(module) == before
+        any_value: Any = next(iter(seen))
+        with suppress(TypeError):
+            _ = any_value + any_value
+            raise AssertionError("a value was added to a value")
+        context.remarks.analysis(None, f"values: {len(seen)}, loops: {len(loops)}")

@@ -147,12 +147,12 @@ def _before(name: str) -> Change:
         assert earlier is not None
         chain = [view.operation for view in operation.block.operations]
         between = chain[chain.index(earlier) + 1 : chain.index(operation) + 1]
-        needed = {ir.Value.__hash__(result) for result in operation.results}
+        needed = {hash(result) for result in operation.results}
         moved: list[Operation] = []
         for each in reversed(between):
-            if each == operation or any(ir.Value.__hash__(r) in needed for r in each.results):
+            if each == operation or any(hash(r) in needed for r in each.results):
                 inside = [value for inner in engine.operations(each) for value in inner.operands]
-                needed |= {ir.Value.__hash__(value) for value in inside}
+                needed |= {hash(value) for value in inside}
                 moved.append(each)
         for each in reversed(moved):
             each.move_before(earlier)

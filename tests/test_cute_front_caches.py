@@ -14,6 +14,8 @@ from cute_support import MMAS, MMAS_OF_ONE, PASSES, compile_kernel, mmas_of, ser
 
 from tilepass.activate import enabled
 
+pytestmark = pytest.mark.traces
+
 LIBRARY = """
 import functools
 from cute_support import compile_kernel

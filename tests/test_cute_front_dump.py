@@ -19,6 +19,8 @@ from tilepass.dump.recorder import Recorder
 from tilepass.dump.sources import compile_file
 from tilepass.dump.steps import Step, kernel_folders, read_compilation, read_steps
 
+pytestmark = pytest.mark.traces
+
 KERNELS = Path(__file__).with_name("cute_kernels.py")
 MODULE = Path(__file__).parent.parent / "lit_tests" / "opt" / "cute-lowering.mlir"
 WITH_PASS = ["-p", "drop-gemms", "--load", str(PASSES)]

@@ -17,6 +17,8 @@ from tilepass.cli.opt import main as opt
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import AnchorError, PassFailure
 
+pytestmark = pytest.mark.traces
+
 
 def source_line(text: str, occurrence: int = 0) -> int:
     """The line of `cute_kernels.py` that holds `text`, counted from 1."""

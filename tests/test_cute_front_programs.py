@@ -12,6 +12,8 @@ from cute_support import PASSES, count_mmas
 
 from tilepass.cli.run import program_environment
 
+pytestmark = pytest.mark.traces
+
 PROGRAM = Path(__file__).with_name("cute_program.py")
 
 

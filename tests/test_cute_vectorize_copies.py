@@ -14,6 +14,8 @@ from ptx_memory import GlobalMemory
 from tilepass.activate import enabled
 from tilepass.ir.cute import coordinate_tensor, is_made_of_its_operands, static_tensor
 
+pytestmark = pytest.mark.traces
+
 SHAPE = (32, 24)
 PASS = "cute-vectorize-copies"
 

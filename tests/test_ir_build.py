@@ -33,7 +33,7 @@ class Function:
         self.operation = self.module.body.operations[0].operation
         self.body = self.operation.regions[0].blocks[0]
         self.builder = Builder.before(self.body.operations[0].operation)
-        self.argument = engine.plain(self.body.arguments[0])
+        self.argument = self.body.arguments[0]
 
     def printed(self) -> str:
         assert engine.verify(self.module) == []

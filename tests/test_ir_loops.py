@@ -59,11 +59,11 @@ def test_bounds_and_carried_values(module: engine.Module) -> None:
     assert outer.attribute("tt.flatten") is not None
     assert outer.attribute("tt.absent") is None
     (carried,) = outer.carried
-    assert engine.same_value(carried.initial, outer.upper_bound)
-    assert engine.same_value(carried.argument, outer.body.arguments[1])
-    assert engine.same_value(carried.yielded, outer.inner[0].carried[0].result)
-    assert engine.same_value(carried.result, outer.operation.results[0])
-    assert not engine.same_value(carried.argument, outer.induction_variable)
+    assert carried.initial == outer.upper_bound
+    assert carried.argument == outer.body.arguments[1]
+    assert carried.yielded == outer.inner[0].carried[0].result
+    assert carried.result == outer.operation.results[0]
+    assert carried.argument != outer.induction_variable
 
 
 def test_nesting(module: engine.Module) -> None:

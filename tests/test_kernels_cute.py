@@ -25,6 +25,8 @@ from tilepass.kernels.cute_workload import (
 )
 from tilepass.kernels.workload import Inputs, Shape, mismatch
 
+pytestmark = pytest.mark.traces
+
 ARCH = "sm_90a"
 SMALL: dict[str, Shape] = {
     "block_diagonal_matmul_cute": (130, 256),

@@ -21,6 +21,8 @@ from tilepass.dump.figures import kernel_figures
 from tilepass.kernels.cute_workload import CompiledCute, CuteConfig, get_cute_workload
 from tilepass.kernels.workload import Inputs, Launch
 
+pytestmark = pytest.mark.traces
+
 KERNEL = "block-diagonal-matmul"
 SHAPE = (256, 128)
 

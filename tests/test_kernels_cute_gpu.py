@@ -13,7 +13,7 @@ from tilepass.activate import enabled
 from tilepass.kernels.cute_workload import get_cute_workload
 from tilepass.kernels.workload import Shape
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.traces]
 
 SEEDS = (0, 1, 2)
 PASS = "cute-zero-mma"

@@ -29,6 +29,8 @@ from tilepass.analysis.zero_structure import ZeroStructure, analyse, tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied
 
+pytestmark = pytest.mark.traces
+
 KERNELS = "flashinfer/gdn_kernels/delta_rule_dsl"
 FILE = "delta_rule_sm120.py"
 NEW_V, O2 = (10, 23, 36), (11, 24, 37)

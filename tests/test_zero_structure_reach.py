@@ -17,6 +17,8 @@ from tilepass.analysis.zero_structure import Failure, analyse, tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied, parse, print_generic
 
+pytestmark = pytest.mark.traces
+
 
 def line_of_the_gemm() -> int:
     source = Path(__file__).with_name("cute_warpgroup_kernel.py").read_text().splitlines()

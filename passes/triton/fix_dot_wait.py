@@ -165,7 +165,7 @@ def _visible(value: ir.Value, operation: Operation) -> bool:
 
 
 def _distinct(values: list[ir.Value]) -> list[ir.Value]:
-    return list({ir.Value.__hash__(value): value for value in values}.values())
+    return list(dict.fromkeys(values))
 
 
 def _lower(changes: list[LowerWait], context: PassContext) -> None:

@@ -12,8 +12,8 @@ from tilepass.core.pass_base import Pass, PassContext
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir import engine
-from tilepass.ir.engine import Module, Operation
-from tilepass.ir.loops import FOR
+from tilepass.ir.engine import Module
+from tilepass.ir.loops import Loop, loops_in
 from tilepass.passes.cute.cute_vectorize_copies.copy_loops import CopyLoop, copy_loop, counted
 from tilepass.passes.cute.cute_vectorize_copies.emit import emit_vectors
 
@@ -77,17 +77,17 @@ def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLo
 
 
 def _copy_loops(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop | Refusal]]:
-    for loop in [each for each in engine.operations(module) if each.name == FOR]:
+    for loop in loops_in(module):
         place = _location(loop)
         copy = attempt(copy_loop, loop, at=place)
         if copy is not None:
             yield place, Refusal(place, copy) if isinstance(copy, str) else copy
 
 
-def _location(loop: Operation) -> SourceLocation | None:
+def _location(loop: Loop) -> SourceLocation | None:
     """Where a loop stands in the source: it may have no location of its own."""
-    body = (each.operation for each in loop.regions[0].blocks[0].operations)
-    return next(filter(None, map(engine.location_of, (loop, *body))), None)
+    body = (each.operation for each in loop.body.operations)
+    return next(filter(None, map(engine.location_of, (loop.operation, *body))), None)
 
 
 def _width(copy: CopyLoop, most: int) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from tilepass.ir.asides import arguments_of, operands_of, results_of
 from tilepass.ir.cute import (
     CoordinateTensor,
     StaticTensor,
@@ -20,8 +19,8 @@ from tilepass.ir.cute import (
     is_made_of_its_operands,
     static_tensor,
 )
-from tilepass.ir.engine import Operation, ir, same_value
-from tilepass.ir.loops import constant_int, defining_operation, is_inside
+from tilepass.ir.engine import Operation, ir
+from tilepass.ir.loops import Loop, constant_int, defining_operation
 
 _LOAD, _STORE = "cute.memref.load", "cute.memref.store"
 _WITHOUT_EFFECT = frozenset(
@@ -88,7 +87,7 @@ class Side:
 class CopyLoop:
     """A loop that does nothing but copy, one element each time. What it carries stays the same."""
 
-    loop: Operation
+    loop: Loop
     source: Side
     destination: Side
 
@@ -102,40 +101,16 @@ class CopyLoop:
         return f"copy loop, {counted(self.count, 'element')} of {counted(size, 'byte')}"
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """The values of a loop: its counter, and each carried value with what it is at first.
-
-    Unlike `tilepass.ir.loops.Loop`, they are read without leaving operations of the DSL behind.
-    """
-
-    counter: ir.Value
-    carried: tuple[tuple[ir.Value, ir.Value], ...]
-    operation: Operation
-
-    def outside(self, value: ir.Value) -> ir.Value | None:
-        """A value that does not change while the loop runs, as it is called outside."""
-        for argument, initial in self.carried:
-            if same_value(argument, value):
-                return initial
-        return None if is_inside(value, self.operation) else value
-
-    def counts(self, coordinate: ir.Value) -> bool:
-        """Whether a coordinate is the loop's counter."""
-        indices = _indices(coordinate)
-        return len(indices) == 1 and same_value(indices[0], self.counter)
-
-
 def counted(number: int, what: str) -> str:
     """`1 element`, `2 elements`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def copy_loop(operation: Operation) -> CopyLoop | str | None:
-    """The typed view of an `scf.for`; None if it does not copy between registers and memory, and
+def copy_loop(loop: Loop) -> CopyLoop | str | None:
+    """What a loop copies; None if it does not copy between registers and memory, and
     where it does, but not in a way that can be told when it is compiled, the reason."""
     accesses: dict[str, list[Operation]] = {_LOAD: [], _STORE: []}
-    for each in operation.regions[0].blocks[0].operations:
+    for each in loop.body.operations:
         if each.operation.name in accesses:
             accesses[each.operation.name].append(each.operation)
         elif each.operation.name not in _WITHOUT_EFFECT:
@@ -143,12 +118,12 @@ def copy_loop(operation: Operation) -> CopyLoop | str | None:
     loads, stores = accesses[_LOAD], accesses[_STORE]
     if len(loads) != 1 or len(stores) != 1:
         return None
-    frame = _frame(operation)
-    source, from_where = operands_of(loads[0])
-    destination, to_where, stored = operands_of(stores[0])
-    if frame is None or not same_value(stored, results_of(loads[0])[0]):
+    source, from_where = loads[0].operands
+    destination, to_where, stored = stores[0].operands
+    keeps = all(carried.argument == carried.yielded for carried in loop.carried)
+    if not keeps or stored != loads[0].results[0]:
         return None
-    lower, upper, step = map(constant_int, operands_of(operation)[:3])
+    lower, upper, step = map(constant_int, (loop.lower_bound, loop.upper_bound, loop.step))
     if upper is None:
         return "the number of elements is not a constant"
     if lower != 0 or step != 1 or upper < 1:
@@ -157,7 +132,7 @@ def copy_loop(operation: Operation) -> CopyLoop | str | None:
         return f"it copies {upper} elements, and at most {LONGEST} are unrolled"
     sides: list[Side] = []
     for value, where in ((source, from_where), (destination, to_where)):
-        side = _side(frame, value, where, upper)
+        side = _side(loop, value, where, upper)
         if isinstance(side, str):
             return side
         sides.append(side)
@@ -165,34 +140,22 @@ def copy_loop(operation: Operation) -> CopyLoop | str | None:
         return None
     if sides[0].tensor.element != sides[1].tensor.element:
         return "it converts between types"
-    return CopyLoop(operation, sides[0], sides[1])
+    return CopyLoop(loop, sides[0], sides[1])
 
 
-def _frame(operation: Operation) -> _Frame | None:
-    """The values of a loop, None if one that it carries changes."""
-    block = operation.regions[0].blocks[0]
-    counter, *arguments = arguments_of(block, operation.context)
-    terminator = block.operations[len(block.operations) - 1].operation
-    yielded = operands_of(terminator)
-    if not all(map(same_value, arguments, yielded)):
-        return None
-    initial = operands_of(operation)[3:]
-    return _Frame(counter, tuple(zip(arguments, initial, strict=True)), operation)
-
-
-def _side(frame: _Frame, value: ir.Value, where: ir.Value, count: int) -> Side | str:
-    outside = frame.outside(value)
+def _side(loop: Loop, value: ir.Value, where: ir.Value, count: int) -> Side | str:
+    outside = _outside(loop, value)
     if outside is None:
         return "the tensor changes from element to element"
     tensor = static_tensor(str(outside.type))
     if tensor is None:
         return f"the layout of {outside.type} has parts that are not followed"
-    if frame.counts(where):
+    if _counts(loop, where):
         if count > tensor.layout.size:
             return f"it copies {count} of {tensor.layout.size} elements"
         offsets = tuple(map(tensor.layout.offset, range(count)))
         return Side(outside, tensor, None, offsets, tensor.align)
-    coordinates = _coordinates(frame, _indices(where))
+    coordinates = _coordinates(loop, _indices(where))
     if coordinates is None:
         return "its elements are not counted by the loop or taken from a coordinate tensor"
     return _at_coordinates(outside, tensor, coordinates, count)
@@ -227,25 +190,25 @@ def _at_coordinates(
     return Side(value, tensor, coordinates, offsets, align)
 
 
-def _coordinates(frame: _Frame, indices: Sequence[ir.Value]) -> Coordinates | None:
+def _coordinates(loop: Loop, indices: Sequence[ir.Value]) -> Coordinates | None:
     """Indices that are leaves of one coordinate tensor's element, which the loop counts."""
     found: list[tuple[ir.Value, int]] = []
     for index in indices:
         element = _made_by(index, "cute.get_leaves")
         if element is None:
             return None
-        results = results_of(element)
-        number = next(at for at, each in enumerate(results) if same_value(each, index))
+        results = element.results
+        number = next(at for at, each in enumerate(results) if each == index)
         for name in ("cute.deref_arith_tuple_iter", "cute.get_iter", "cute.slice"):
-            element = _made_by(operands_of(element)[0], name)
+            element = _made_by(element.operands[0], name)
             if element is None:
                 return None
-        value, where = operands_of(element)
-        outside = frame.outside(value)
-        if not frame.counts(where) or outside is None:
+        value, where = element.operands
+        outside = _outside(loop, value)
+        if not _counts(loop, where) or outside is None:
             return None
         found.append((outside, number))
-    if not found or not all(same_value(value, found[0][0]) for value, _ in found):
+    if not found or not all(value == found[0][0] for value, _ in found):
         return None
     tensor = coordinate_tensor(str(found[0][0].type))
     if tensor is None:
@@ -256,8 +219,21 @@ def _coordinates(frame: _Frame, indices: Sequence[ir.Value]) -> Coordinates | No
 def _indices(coordinate: ir.Value) -> list[ir.Value]:
     """What a coordinate is made of, nothing if it comes from elsewhere or has constant parts."""
     made = _made_by(coordinate, "cute.make_coord")
-    indices = operands_of(made) if made is not None else []
+    indices = list(made.operands) if made is not None else []
     return indices if is_made_of_its_operands(str(coordinate.type), len(indices)) else []
+
+
+def _outside(loop: Loop, value: ir.Value) -> ir.Value | None:
+    """A value that does not change while the loop runs, as it is called outside."""
+    for carried in loop.carried:
+        if carried.argument == value:
+            return carried.initial
+    return None if loop.defines(value) else value
+
+
+def _counts(loop: Loop, coordinate: ir.Value) -> bool:
+    """Whether a coordinate is the loop's counter."""
+    return _indices(coordinate) == [loop.induction_variable]
 
 
 def _made_by(value: ir.Value, name: str) -> Operation | None:

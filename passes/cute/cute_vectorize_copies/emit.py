@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilepass.ir.asides import operands_of, results_of
 from tilepass.ir.build import Builder
 from tilepass.ir.cute import SEGMENTS, Layout, StaticTensor, build, flat, joined, view_at
 from tilepass.ir.engine import ir
@@ -16,7 +15,7 @@ _UNMASKED = {SEGMENTS: "array<i32: 1, 0, 0>"}
 
 def emit_vectors(copy: CopyLoop, width: int) -> None:
     """Replace a loop by one load and one store for every `width` elements."""
-    builder = Builder.before(copy.loop)
+    builder = Builder.before(copy.loop.operation)
     begins = [_begin(builder, side) for side in (copy.source, copy.destination)]
     for at in range(0, copy.count, width):
         source, destination = (
@@ -26,10 +25,9 @@ def emit_vectors(copy: CopyLoop, width: int) -> None:
         vector = f"vector<{width}x{copy.source.tensor.element}>"
         loaded = build(builder, "cute.memref.load_vec", [source], vector, _UNMASKED)
         builder.create("cute.memref.store_vec", [loaded, destination])
-    initial = operands_of(copy.loop)[3:]
-    for result, value in zip(results_of(copy.loop), initial, strict=True):
-        result.replace_all_uses_with(value)
-    copy.loop.erase()
+    for carried in copy.loop.carried:
+        carried.result.replace_all_uses_with(carried.initial)
+    copy.loop.operation.erase()
 
 
 def _begin(builder: Builder, side: Side) -> tuple[ir.Value, StaticTensor]:
@@ -53,7 +51,7 @@ def _index(builder: Builder, coordinates: Coordinates, tensor: StaticTensor) -> 
     )
     tuple_ = build(builder, "cute.deref_arith_tuple_iter", [place], f'!cute.int_tuple<"{whole}">')
     types = [builder.type(f'!cute.int_tuple<"{leaf.text}">') for leaf in leaves]
-    values = results_of(builder.create("cute.get_leaves", [tuple_], types))
+    values = builder.create("cute.get_leaves", [tuple_], types).results
     total = builder.constant(0)
     for stride, dimension in zip(flat(tensor.layout.stride), coordinates.dimensions, strict=True):
         leaf = leaves[dimension]

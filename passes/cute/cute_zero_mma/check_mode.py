@@ -8,7 +8,7 @@ from dataclasses import replace
 from tilepass.core.errors import OptionError
 from tilepass.core.remarks import RemarkSink
 from tilepass.ir.build import Builder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
 from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles
@@ -60,7 +60,7 @@ def _trap(builder: Builder, wrong: ir.Value, subject: str) -> None:
     branch = builder.create("scf.if", [wrong], regions=2)
     inside = Builder.at_end(branch.regions[0].blocks.append(), builder.location)
     place = [
-        plain(inside.create(f"nvvm.read.ptx.sreg.{register}", results=[inside.type("i32")]).result)
+        inside.create(f"nvvm.read.ptx.sreg.{register}", results=[inside.type("i32")]).result
         for register in ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z")
     ]
     text = f"{subject} is not zero: thread ({{}}, {{}}, {{}}), block ({{}}, {{}}, {{}})\n"

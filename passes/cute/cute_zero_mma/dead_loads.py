@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilepass.core.diagnostics import SourceLocation
-from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
 from tilepass.ir.cute import SEGMENTS, build, view_at
-from tilepass.ir.engine import Operation, location_of, plain
+from tilepass.ir.engine import Operation, location_of
 from tilepass.passes.cute.cute_zero_mma.fills import Fill, fill_of
 from tilepass.passes.cute.cute_zero_mma.register_reads import allocation_of, uses_of
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
@@ -65,7 +64,7 @@ def _allocations(sites: Sequence[GemmSite]) -> Iterator[tuple[GemmSite, str, Ope
     seen: list[Operation] = []
     for site in sites:
         for name, fragment in (("A", site.a), ("B", site.b)):
-            allocation = allocation_of(plain(fragment.value))
+            allocation = allocation_of(fragment.value)
             if allocation is not None and allocation not in seen:
                 seen.append(allocation)
                 yield site, name, allocation
@@ -80,7 +79,7 @@ def _offsets_read(site: GemmSite, zeros: ZeroTiles, number: int) -> Iterator[int
 def _split(fill: Fill, needed: Sequence[int]) -> None:
     """Replace a copy by one copy for each execution that is needed."""
     builder = Builder.before(fill.operation)
-    atom, *tensors = operands_of(fill.operation)
+    atom, *tensors = fill.operation.operands
     segments = fill.operation.attributes[SEGMENTS]
     sides = list(zip(tensors, (fill.source, fill.destination), strict=True))
     begins = [

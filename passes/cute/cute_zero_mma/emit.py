@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilepass.ir.asides import operands_of
 from tilepass.ir.build import Builder
 from tilepass.ir.cute import SEGMENTS
 from tilepass.ir.engine import ir
@@ -19,7 +18,7 @@ def emit_atoms(site: GemmSite, atoms: Sequence[Atom]) -> None:
     The accumulator is read and written in place: tiles without an atom keep what they hold.
     """
     builder = Builder.before(site.operation)
-    mma = operands_of(site.operation)[0]
+    mma = site.operation.operands[0]
     attributes = {SEGMENTS: site.operation.attributes[SEGMENTS]}
     left, right, sums = (_views(builder, f) for f in (site.a, site.b, site.accumulator))
     for m, n, k in atoms:

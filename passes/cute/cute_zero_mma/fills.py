@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilepass.ir.asides import operands_of
 from tilepass.ir.cute import Layout, StaticTensor, joined, static_tensor
 from tilepass.ir.engine import Operation
 
@@ -67,7 +66,7 @@ def fill_of(operation: Operation) -> Fill | None:
     copies, layouts that are not static, and tensors that do not begin with what one execution
     takes.
     """
-    operands = operands_of(operation)
+    operands = operation.operands
     if len(operands) != 3:
         return None
     source, destination = (static_tensor(str(tensor.type)) for tensor in operands[1:])

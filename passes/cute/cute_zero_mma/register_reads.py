@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tilepass.ir.asides import operands_of, results_of
 from tilepass.ir.cute import static_tensor
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import defining_operation
@@ -68,7 +67,7 @@ def allocation_of(value: ir.Value) -> Operation | None:
         number = _LOOKED_AT.get(operation.name)
         if number is None or _step(operation, number) is None:
             return None
-        value = operands_of(operation)[number]
+        value = operation.operands[number]
     return None
 
 
@@ -78,7 +77,7 @@ def uses_of(allocation: Operation, known: Reads) -> RegisterUses:
     `known` says what operations read that are given a tensor and do not read all that it covers.
     """
     uses = RegisterUses()
-    for use in _uses(results_of(allocation)[0]):
+    for use in _uses(allocation.results[0]):
         if use.operation.name == _COPY and use.number == _DESTINATION:
             uses.fills.append((use.operation, use.begin))
             continue
@@ -104,7 +103,7 @@ def _uses(value: ir.Value) -> Iterator[_Use]:
             if step is None:
                 yield _Use(current, begin, operation, number)
             else:
-                pending.append((results_of(operation)[0], begin + step))
+                pending.append((operation.results[0], begin + step))
 
 
 def _step(operation: Operation, number: int) -> int | None:
@@ -114,7 +113,7 @@ def _step(operation: Operation, number: int) -> int | None:
         return None
     if operation.name not in (_SLICE, _ADD_OFFSET):
         return 0
-    tensor, place = (str(each.type) for each in operands_of(operation))
+    tensor, place = (str(each.type) for each in operation.operands)
     if operation.name == _ADD_OFFSET:
         constant = _NUMBER.fullmatch(place)
         return int(constant[1]) if constant else None

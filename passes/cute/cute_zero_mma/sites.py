@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.ir import engine
-from tilepass.ir.asides import operands_of
-from tilepass.ir.engine import Module, Operation, same_value
+from tilepass.ir.engine import Module, Operation
 from tilepass.ir.walks import ancestors
 from tilepass.passes.cute.cute_zero_mma.fragments import Fragment, fragment_of
 
@@ -76,7 +75,7 @@ def gemm_sites(module: Module) -> list[GemmSite | Refusal]:
 
 
 def _site(index: int, operation: Operation) -> GemmSite | Refusal:
-    operands = operands_of(operation)
+    operands = operation.operands
     if len(operands) != 5:
         reason = f"it has {len(operands)} operands, expected MMA, D, A, B and C"
         return Refusal(operation, reason)
@@ -94,7 +93,7 @@ def _site(index: int, operation: Operation) -> GemmSite | Refusal:
             "fragment with a static layout (value, tile, tile)"
         )
         return Refusal(operation, reason)
-    if not same_value(d, c):
+    if d != c:
         reason = "C and D are different tensors; only an accumulator updated in place is supported"
         return Refusal(operation, reason)
     (m, k), (n, k_of_b) = left.tiles, right.tiles

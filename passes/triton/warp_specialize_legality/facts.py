@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import (
     NvidiaMma,
     TensorDescType,
@@ -191,7 +191,7 @@ def _doubled(accesses: Sequence[CutAccess], inside: list[Operation]) -> Iterator
     start, and with it every tensor made of it, whose range of rows has the offset already."""
     for each in inside:
         if each.name == "tt.splat" and any(
-            same_value(each.operands[0], access.coordinate) for access in accesses
+            each.operands[0] == access.coordinate for access in accesses
         ):
             yield each
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR, Loop, constant_int, defining_operation
 from tilepass.ir.walks import dominates, users
 
@@ -94,7 +94,7 @@ def _assumed(value: ir.Value, at: Operation, known: Bounds) -> Bounds:
         predicate = compare.attributes["predicate"]
         assert isinstance(predicate, ir.IntegerAttr)
         other, code = compare.operands[1], predicate.value
-        if same_value(other, value):
+        if other == value:
             other, code = compare.operands[0], _MIRRORED.get(code, -1)
         limit = constant_int(other)
         if limit is None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tilepass.analysis.dot_waits import DOT, WAIT
 from tilepass.analysis.unfinished_dots import Unfinished, find_unfinished, is_waiting_assembly
 from tilepass.ir import engine
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR, Loop, defining_operation, is_inside
 from tilepass.ir.walks import ancestor_in, ancestors
 
@@ -131,12 +131,12 @@ class _Graph:
 
     def tensors_read_by(self, operation: Operation) -> list[ir.Value]:
         if operation not in self._tensors_read:
-            self._tensors_read[operation] = list(map(plain, _tensors_read_by(operation)))
+            self._tensors_read[operation] = list(_tensors_read_by(operation))
         return self._tensors_read[operation]
 
     def results(self, operation: Operation) -> list[ir.Value]:
         if operation not in self._results:
-            self._results[operation] = list(map(plain, operation.results))
+            self._results[operation] = list(operation.results)
         return self._results[operation]
 
 
@@ -163,7 +163,7 @@ class _Origin:
 
     def follow(self, value: ir.Value) -> None:
         """Go backwards from `value`."""
-        waiting, seen = [(plain(value), True)], set[tuple[ir.Value, bool]]()
+        waiting, seen = [(value, True)], set[tuple[ir.Value, bool]]()
         while waiting:
             value, moved = waiting.pop()
             if (value, moved) in seen:
@@ -206,7 +206,7 @@ class _Origin:
         loop = Loop(around)
         self._source(argument, loop.terminator if moved else None)
         carried = loop.carried[argument.arg_number - 1]
-        arriving = [(plain(carried.initial), True), (plain(carried.yielded), True)]
+        arriving = [(carried.initial, True), (carried.yielded, True)]
         return arriving if moved else []
 
     def _computed(self, operation: Operation, moved: bool) -> list[tuple[ir.Value, bool]]:
@@ -240,10 +240,8 @@ def _overwrite(
     accumulators = [each for each in visible if state.writes(each)]
     # Where an iteration ends nothing is computed that would have to stay behind a wait.
     reading = [each for each in places if each != loop.terminator]
-    needed = {plain(value) for each in reading for value in _tensors_read_by(each)}
+    needed = {value for each in reading for value in _tensors_read_by(each)}
     sources = [
-        each
-        for each in visible
-        if plain(each) in needed and _can_wait(each) and not state.writes(each)
+        each for each in visible if each in needed and _can_wait(each) and not state.writes(each)
     ]
     return Overwrite(loop, writer, places[writer], tuple(accumulators), tuple(sources))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR, Loop
 from tilepass.ir.walks import users
 
@@ -101,7 +101,7 @@ def _covered_by_branch(read: UncoveredRead, result: DotWaits) -> bool:
         for view in user.regions[0].blocks[0].operations
         if view.name == WAIT
         for position, operand in enumerate(view.operands)
-        if same_value(operand, read.value)
+        if operand == read.value
     ]
     return any(pendings_of(wait) <= result.ages.get((wait, at), -1) for wait, at in waits)
 
@@ -129,7 +129,7 @@ class DotFlow:
             if state or operation.name == DOT or len(operation.regions):
                 self.operation(operation, state)
         self.terminator(last, state)
-        return state, [state.get(_key(operand)) for operand in last.operands]
+        return state, [state.get(hash(operand)) for operand in last.operands]
 
     def terminator(self, operation: Operation, state: State) -> None:
         """The last operation of a block."""
@@ -150,7 +150,7 @@ class DotFlow:
             self._choice(operation, state)
         elif operation.name == _SELECT:
             self._read(operation, state)
-            chosen = [state.get(_key(operand)) for operand in operation.operands]
+            chosen = [state.get(hash(operand)) for operand in operation.operands]
             _assign(state, operation.results, [_either(chosen[1], chosen[2])])
         else:
             self._read(operation, state)
@@ -175,7 +175,7 @@ class DotFlow:
 
     def _read(self, operation: Operation, state: State, but: int = -1) -> None:
         for position, operand in enumerate(operation.operands):
-            pending = state.get(_key(operand))
+            pending = state.get(hash(operand))
             if pending is not None and position != but:
                 place = operation, position
                 self.reads[place] = UncoveredRead(operation, position, pending)
@@ -189,22 +189,22 @@ class DotFlow:
             return
         for key, pending in state.items():
             state[key] = Pending(min(pending.age + 1, _OLDEST), pending.dots)
-        state[_key(dot.results[0])] = Pending(0, (dot,))
+        state[hash(dot.results[0])] = Pending(0, (dot,))
 
     def _wait(self, wait: Operation, state: State) -> None:
         for position, operand in enumerate(wait.operands):
-            if pending := state.get(_key(operand)):
+            if pending := state.get(hash(operand)):
                 self.result.ages[wait, position] = pending.age
         for key, pending in list(state.items()):
             if pending.age >= pendings_of(wait):
                 del state[key]
-        _assign(state, wait.results, [state.get(_key(operand)) for operand in wait.operands])
+        _assign(state, wait.results, [state.get(hash(operand)) for operand in wait.operands])
 
     def _for(self, loop: Loop, state: State) -> None:
         for operand in list(loop.operation.operands)[:3]:
-            assert _key(operand) not in state, "a loop bound that a dot computes"
+            assert hash(operand) not in state, "a loop bound that a dot computes"
         arguments = [carried.argument for carried in loop.carried]
-        entering = [state.get(_key(carried.initial)) for carried in loop.carried]
+        entering = [state.get(hash(carried.initial)) for carried in loop.carried]
         header = dict(state)
         _assign(header, arguments, entering)
         while True:
@@ -212,7 +212,7 @@ class DotFlow:
             merged = dict(header)
             _join(merged, end)
             again = [
-                _either(header.get(_key(argument)), value)
+                _either(header.get(hash(argument)), value)
                 for argument, value in zip(arguments, yielded, strict=True)
             ]
             _assign(merged, arguments, again)
@@ -226,7 +226,7 @@ class DotFlow:
     def _while(self, loop: Operation, state: State) -> None:
         before, after = (region.blocks[0] for region in loop.regions)
         header = dict(state)
-        _assign(header, before.arguments, [state.get(_key(each)) for each in loop.operands])
+        _assign(header, before.arguments, [state.get(hash(each)) for each in loop.operands])
         while True:
             checked, (_, *handed_on) = self.block(before, dict(header))
             inside = dict(checked)
@@ -235,7 +235,7 @@ class DotFlow:
             merged = dict(header)
             _join(merged, end)
             again = [
-                _either(header.get(_key(argument)), value)
+                _either(header.get(hash(argument)), value)
                 for argument, value in zip(before.arguments, yielded, strict=True)
             ]
             _assign(merged, before.arguments, again)
@@ -269,10 +269,6 @@ def pendings_of(wait: Operation) -> int:
     return attribute.value
 
 
-def _key(value: ir.Value) -> int:
-    return ir.Value.__hash__(value)
-
-
 def _either(one: Pending | None, other: Pending | None) -> Pending | None:
     """What holds where one or the other may."""
     if one is None or other is None:
@@ -292,6 +288,6 @@ def _join(state: State, *others: State) -> None:
 def _assign(state: State, values: Iterable[ir.Value], pendings: list[Pending | None]) -> None:
     for value, pending in zip(values, pendings, strict=True):
         if pending is None:
-            state.pop(_key(value), None)
+            state.pop(hash(value), None)
         else:
-            state[_key(value)] = pending
+            state[hash(value)] = pending

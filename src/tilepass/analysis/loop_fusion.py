@@ -23,7 +23,7 @@ from tilepass.analysis.trip_count import (
 from tilepass.core.pass_base import CompilerVersion
 from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import (
     Loop,
     LoopNest,
@@ -198,7 +198,7 @@ def _carried_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | No
     yielded = [carried.yielded for carried in nest.outer.carried]
     for carried in nest.outer.carried:
         value = carried.yielded
-        if same_value(carried.argument, value):
+        if carried.argument == value:
             continue
         late = _made_by(nest.after, value) and not _same_in_all_tiles(value, nest)
         if not late and not _read_first(carried.argument, nest, staying):
@@ -246,11 +246,11 @@ def _same_in_all_tiles(value: ir.Value, nest: LoopNest) -> bool:
         operand for each in sources for one in (each, *nested(each)) for operand in one.operands
     ]
     changing = nest.outer.body.arguments
-    return not any(same_value(operand, each) for operand in operands for each in changing)
+    return not any(operand == each for operand in operands for each in changing)
 
 
 def _count(value: ir.Value, among: list[ir.Value]) -> int:
-    return sum(same_value(value, each) for each in among)
+    return sum(value == each for each in among)
 
 
 def _staying_prologue(nest: LoopNest) -> list[Operation]:
@@ -272,7 +272,7 @@ def _staying_prologue(nest: LoopNest) -> list[Operation]:
 def _form_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | None:
     """Forms that Triton's pass turns into IR that its verifier rejects."""
     tile = nest.outer.induction_variable
-    if any(same_value(carried.initial, tile) for carried in nest.inner[0].carried):
+    if any(carried.initial == tile for carried in nest.inner[0].carried):
         return Refusal(
             nest.outer.operation,
             "the inner loop carries a value that starts as the tile index, which fusing turns into "

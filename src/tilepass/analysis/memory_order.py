@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import FOR, Loop, LoopNest, defining_operation
 from tilepass.ir.walks import nested, users
 
@@ -129,7 +129,7 @@ def roots_of(pointer: ir.Value) -> frozenset[int] | None:
     waiting = [pointer]
     while waiting:
         value = waiting.pop()
-        if any(same_value(value, each) for each in seen):
+        if any(value == each for each in seen):
             continue
         seen.append(value)
         if (number := _argument_of_function(value)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tilepass.analysis.bounds import Bounds, bounds_of
-from tilepass.ir.engine import Operation, ir, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import Loop, constant_int, defining_operation
 from tilepass.ir.walks import dominates, users
 
@@ -89,12 +89,12 @@ def _compared(compare: Operation, lower: ir.Value, upper: ir.Value, unsigned: bo
     predicate = compare.attributes["predicate"]
     assert isinstance(predicate, ir.IntegerAttr)
     other, code = compare.operands[1], predicate.value
-    if same_value(other, upper):
+    if other == upper:
         other, code = compare.operands[0], _MIRRORED.get(code, code)
     if code not in (_ABOVE[unsigned], _NOT_BELOW[unsigned]):
         return "unknown"
     strict = code == _ABOVE[unsigned]
-    if same_value(other, lower):
+    if other == lower:
         return "above" if strict else "not-below"
     least, start = constant_int(other), constant_int(lower)
     if least is None or start is None or min(least, start) < 0:
@@ -118,7 +118,7 @@ def _order_by_max(loop: Loop) -> Order:
     start = constant_int(lower)
     for operand in source.operands:
         constant = constant_int(operand)
-        if same_value(operand, lower):
+        if operand == lower:
             return "not-below"
         if start is not None and constant is not None and min(start, constant) >= 0:
             order = _order_of(constant, start)

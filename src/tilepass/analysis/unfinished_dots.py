@@ -20,7 +20,7 @@ class Unfinished:
 
     def writes(self, value: ir.Value) -> bool:
         """Whether one of the dots may be writing `value`."""
-        return ir.Value.__hash__(value) in self.values
+        return hash(value) in self.values
 
 
 def find_unfinished(function: Operation) -> dict[Operation, Unfinished]:

@@ -1,7 +1,7 @@
 """Thin builders for operations of arith, scf, tt, ttg and ttng.
 
-A `Builder` has a place and a location. Results are plain values (see engine.plain). Nothing is
-inferred or folded: the verifier, Triton's included, has the last word.
+A `Builder` has a place and a location. Nothing is inferred or folded: the verifier, Triton's
+included, has the last word.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tilepass.ir import guards
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.ir.loops import Loop
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -67,7 +67,7 @@ class Builder:
         return ir.Operation.create(
             name,
             results=list(results),
-            operands=[plain(operand) for operand in operands],
+            operands=list(operands),
             attributes={
                 key: self.attribute(value) if isinstance(value, str) else value
                 for key, value in (attributes or {}).items()
@@ -189,7 +189,7 @@ class Builder:
             [value.type for value in values],
             {"pendings": f"{pendings} : i32"},
         )
-        return [plain(result) for result in wait.results]
+        return list(wait.results)
 
     def _value(
         self,
@@ -198,7 +198,7 @@ class Builder:
         type_: ir.Type,
         attributes: Mapping[str, ir.Attribute | str] | None = None,
     ) -> ir.Value:
-        return plain(self.create(name, operands, [type_], attributes).results[0])
+        return self.create(name, operands, [type_], attributes).results[0]
 
 
 def set_attribute(operation: ir.Operation, name: str, text: str = "unit") -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tilepass.ir.build import Builder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.ir.layouts import MemDescType, SwizzledShared, TensorType, parse_type
 from tilepass.ir.shared_memory import blocks_apart
 
@@ -117,7 +117,6 @@ class AsyncBuilder(Builder):
 
     def slot(self, array: ir.Value, index: ir.Value) -> ir.Value:
         """`ttg.memdesc_index`: one buffer of an array of `buffer_of` or `barrier_array`."""
-        array = plain(array)
         types, type_ = self._made.slot_types, array.type
         if type_ not in types:
             kind = memdesc_of(array)
@@ -214,4 +213,4 @@ class AsyncBuilder(Builder):
 
 def memdesc_of(value: ir.Value) -> MemDescType:
     """The view of a buffer's type."""
-    return cast("MemDescType", parse_type(plain(value).type))
+    return cast("MemDescType", parse_type(value.type))

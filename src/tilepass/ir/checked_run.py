@@ -9,8 +9,9 @@ from tilepass.core.errors import PassFailure, TilepassError, is_diagnostic
 from tilepass.core.pass_base import Pass, PassContext
 from tilepass.executed import Running
 from tilepass.ir import engine
-from tilepass.ir.asides import asides_apart
+from tilepass.ir.engine import ir
 from tilepass.ir.guards import guarded
+from tilepass.ir.values import plain_values
 
 _UNFORESEEN = (
     "imported {} while it ran, which no cache key holds: what is compiled now is not kept on disk "
@@ -32,7 +33,13 @@ def checked_run(a_pass: Pass, module: engine.Module, context: PassContext) -> Pr
     Raises PassFailure where the pass itself refuses with a TilepassError.
     """
     try:
-        with guarded(), asides_apart(module), Running() as imported:
+        with (
+            guarded(),
+            plain_values(),
+            module.context,
+            ir.Location.unknown(),
+            Running() as imported,
+        ):
             result: object = a_pass.run(module, context)
     except TilepassError as error:
         separator = "\n" if is_diagnostic(str(error)) else " "

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tilepass.ir.asides import results_of
 from tilepass.ir.build import Builder
 from tilepass.ir.engine import ir
 
@@ -166,7 +165,7 @@ def build(
     attributes: Mapping[str, str] | None = None,
 ) -> ir.Value:
     """An operation with one result, of the type that a text or a StaticTensor names."""
-    return results_of(builder.create(name, operands, [builder.type(type_)], attributes))[0]
+    return builder.create(name, operands, [builder.type(type_)], attributes).results[0]
 
 
 def view_at(

@@ -14,9 +14,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from tilepass.ir.asides import results_of
 from tilepass.ir.callbacks import raising, stand_ins
 from tilepass.ir.engine import ir
+from tilepass.ir.values import plain_values
 
 _lock = threading.Lock()
 _operation_base: Any = ir.Operation.__mro__[1]
@@ -63,7 +63,9 @@ os.register_at_fork(after_in_child=_renew)
 
 def _erase(self: ir.Operation) -> None:
     operation = self.operation
-    for number, result in enumerate(results_of(operation)):
+    with plain_values():
+        results = list(operation.results)
+    for number, result in enumerate(results):
         for use in result.uses:
             raise ValueError(
                 f"erasing '{operation.name}': its result {number} is still used by "

@@ -45,10 +45,8 @@ class EngineWork:
                 "operations of unknown dialects"
             )
         before = self.text("generic", debug_info=True)
-        # The DSL builds operations in the context that is entered.
-        with self._module.context, engine.ir.Location.unknown():
-            crash = Failure([step], context, before, "crashed", self._flags)
-            problem = watched(crash, lambda: checked_run(step, self._module, context))
+        crash = Failure([step], context, before, "crashed", self._flags)
+        problem = watched(crash, lambda: checked_run(step, self._module, context))
         if problem:
             failure = replace(crash, reason=problem.reason)
             raise PassFailure(failure.message) from problem.cause

@@ -14,6 +14,7 @@ from tilepass.core.diagnostics import Diagnostic
 from tilepass.core.errors import ParseError, TilepassError
 from tilepass.ir import engine
 from tilepass.ir.engine import ir
+from tilepass.ir.values import plain_values
 from tilepass.sim.coverage import Spot
 from tilepass.sim.elements import ValueType, value_type
 from tilepass.sim.faults import UnsupportedOperationsError, raise_blaming
@@ -72,6 +73,7 @@ class Program:
     constants, and turns of rings of shared memory.
     """
 
+    @plain_values()
     def __init__(self, module: engine.Module, kernel: str | None = None) -> None:
         self.module = module
         self.unsupported: list[Diagnostic] = []
@@ -90,6 +92,7 @@ class Program:
             raise UnsupportedOperationsError(self.unsupported)
 
     @cached_property
+    @plain_values()
     def roles(self) -> dict[str, Role]:
         """What becomes of each parameter."""
         found = roles_of(self.module, self._operations[self.name])
@@ -138,8 +141,7 @@ class FunctionCompiler:
 
     def slot(self, value: ir.Value) -> int:
         """The slot of a value."""
-        # The DSL that shares the bindings redefines the hashing of values.
-        return self._slots.setdefault(ir.Value.__hash__(value), len(self._slots) + 1)
+        return self._slots.setdefault(hash(value), len(self._slots) + 1)
 
     def region(self, region: ir.Region, lifted: bool) -> Body:
         """All blocks of a region."""

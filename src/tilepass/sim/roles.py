@@ -107,11 +107,6 @@ def roles_of(module: engine.Module, function: Operation) -> list[Role]:
     return found
 
 
-def _key(value: ir.Value) -> int:
-    # The DSL that shares the bindings redefines the hashing of values.
-    return ir.Value.__hash__(value)
-
-
 def _form(value: ir.Value) -> str:
     return value_type(str(value.type)).form
 
@@ -136,7 +131,7 @@ class _Flow:
         points = type_.form == "descriptor" or (
             type_.element is not None and type_.of.kind == "pointer"
         )
-        self._sources[_key(parameter)] |= (_POINTERS if points else _DATA) << 2 * index
+        self._sources[hash(parameter)] |= (_POINTERS if points else _DATA) << 2 * index
         self._everything |= _POINTERS << 2 * index
 
     def spread(self) -> None:
@@ -165,9 +160,9 @@ class _Flow:
         for target in targets:
             memory = _form(target) == "memdesc"
             for source in sources:
-                self._into[_key(source)].add(_key(target))
+                self._into[hash(source)].add(hash(target))
                 if memory and _form(source) == "memdesc":
-                    self._into[_key(target)].add(_key(source))
+                    self._into[hash(target)].add(hash(source))
 
     def _pairwise(self, sources: Sequence[ir.Value], targets: Sequence[ir.Value]) -> None:
         for source, target in zip(sources, targets, strict=False):
@@ -190,7 +185,7 @@ class _Flow:
 
     def _mark(self, operation: Operation) -> None:
         name, operands = operation.name, list(operation.operands)
-        keys = [_key(each) for each in operands]
+        keys = [hash(each) for each in operands]
         if name in _SUMS:
             self.sums.update(keys)
         if name in _LOADS or name in _COPIES_IN:
@@ -209,10 +204,10 @@ class _Flow:
         memory = [each for each in operands if _form(each) == "memdesc"]
         if name in _LOADS or name in _COPIES_IN:
             for target in memory if name in _COPIES_IN else results:
-                self._loaded[_key(operands[0])].add(_key(target))
+                self._loaded[hash(operands[0])].add(hash(target))
                 self._flow(operands[1:] if name == "tt.load" else [], [target])
         elif name in _LOCAL_STORES:
-            self._flow(operands, [each for each in memory if _key(each) != _key(operands[0])])
+            self._flow(operands, [each for each in memory if hash(each) != hash(operands[0])])
         elif name == "ttng.tensormap_create":
             self._flow(operands[1:2], operands[:1])
         elif name == "arith.cmpf":

@@ -12,7 +12,7 @@ from typing import Any
 from tilepass.analysis.zero_structure.attributes import DETAILS, integer_attribute
 from tilepass.analysis.zero_structure.sites import site_of
 from tilepass.analysis.zero_structure.types import Type, parse_type, size_of
-from tilepass.ir.engine import Module, Operation, ir, operations, plain
+from tilepass.ir.engine import Module, Operation, ir, operations
 
 # Operations whose location may name a site.
 _LOCATED = frozenset(("nvvm.mma.sync", "llvm.inline_asm", "nvvm.wgmma.mma_async"))
@@ -129,15 +129,15 @@ class _Decoder:
             return Block((), (), ())
         if len(blocks) > 1:
             raise UnsupportedControlFlow(f"a region of {name} has {len(blocks)} blocks")
-        numbers = tuple(self._value(plain(argument)) for argument in blocks[0].arguments)
+        numbers = tuple(self._value(argument) for argument in blocks[0].arguments)
         body = tuple(self._instruction(view.operation, parent) for view in blocks[0].operations)
         return Block(numbers, tuple(self._types[number] for number in numbers), body)
 
     def _instruction(self, operation: Operation, parent: Instruction | None) -> Instruction:
         name = operation.name
         numbers = self._numbers
-        operands = tuple(numbers[plain(operand)] for operand in operation.operands)
-        results = tuple(self._value(plain(result)) for result in operation.results)
+        operands = tuple(numbers[operand] for operand in operation.operands)
+        results = tuple(self._value(result) for result in operation.results)
         detail = DETAILS[name](operation) if name in DETAILS else None
         instruction = Instruction(
             name,

@@ -117,8 +117,7 @@ def _run_one(module: Module, a_pass: Pass, context: PassContext) -> None:
     text = engine.print_generic(before) if underway.is_attributed() else ""
     crash = Failure([a_pass], context, text, "crashed")
     try:
-        with module.context, ir.Location.unknown():
-            problem = watched(crash, lambda: checked_run(a_pass, module, context))
+        problem = watched(crash, lambda: checked_run(a_pass, module, context))
         if problem:
             text, reason = engine.print_generic(before), problem.reason
             if problem.cause is None and engine.verify(before):

@@ -29,9 +29,8 @@ KERNELS = [
     (way, masked, scheme, warps, block)
     for way in ("empty", "twice")
     for masked in (False, True)
-    for scheme in ("cooperative", "store-warp", "ping-pong", "split-consumer")
+    for scheme in ("cooperative", "ping-pong", "split-consumer")
     for warps, block in ((4, 64), (8, 128))
-    if not (masked and scheme == "store-warp")
 ]
 
 

@@ -16,7 +16,7 @@ from tilepass.activate import enabled
 from tilepass.ir import engine
 from tilepass.ir.engine import Module, Operation, ir
 
-SCHEMES = ("cooperative", "store-warp", "ping-pong", "split-consumer")
+SCHEMES = ("cooperative", "ping-pong", "split-consumer")
 _LOOPS = ("scf.for", "scf.while")
 
 Change = Callable[[Operation], None]

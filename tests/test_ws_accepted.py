@@ -17,9 +17,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.description import DESCRIPT
 from tilepass.sim.equivalence import assert_equivalent
 
 STEPS = (0, 1, 4)
-COOPERATIVE, STORE_WARP, PING_PONG, SPLIT = (
-    f"scheme={name},stages=3"
-    for name in ("cooperative", "store-warp", "ping-pong", "split-consumer")
+COOPERATIVE, PING_PONG, SPLIT = (
+    f"scheme={name},stages=3" for name in ("cooperative", "ping-pong", "split-consumer")
 )
 
 
@@ -42,7 +41,7 @@ def check(compiled: Compiled) -> None:
 @pytest.mark.parametrize(
     ("source", "scheme"),
     [
-        (described(), STORE_WARP),
+        (described(), COOPERATIVE),
         (described(), SPLIT),
         (described(a="tile", b="step"), PING_PONG),
         (described(c="from"), COOPERATIVE),
@@ -51,9 +50,9 @@ def check(compiled: Compiled) -> None:
         (described(added="A"), COOPERATIVE),
         (described(a="step", added="A"), SPLIT),
         (described(added="C"), SPLIT),
-        (described(added="C"), STORE_WARP),
+        (described(added="C"), COOPERATIVE),
         (using("bound"), PING_PONG),
-        (using("step"), STORE_WARP),
+        (using("step"), COOPERATIVE),
         (using("carried"), SPLIT),
         (using("values"), SPLIT),
     ],

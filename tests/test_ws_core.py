@@ -74,10 +74,10 @@ POINTERS = "bias, pointers"
 CASES = [
     (kind, scheme)
     for index, kind in enumerate(KINDS)
-    for scheme in ("cooperative", "store-warp", "ping-pong")
+    for scheme in ("cooperative", "ping-pong")
     # Every scheme with the first, one each with the others.
-    if index == 0 or scheme == ("cooperative", "ping-pong", "store-warp")[index % 3]
-] + [("residual", "cooperative"), ("residual", "ping-pong"), ("two stores", "store-warp")]
+    if index == 0 or scheme == ("cooperative", "ping-pong", "cooperative")[index % 3]
+] + [("residual", "cooperative"), ("residual", "ping-pong"), ("two stores", "cooperative")]
 
 
 @pytest.fixture(autouse=True)
@@ -117,8 +117,8 @@ def test_values_protocol_and_binary(kind: str, scheme: str) -> None:
     assert 0 <= estimated - compiled.kernel.metadata.shared <= 2048
 
 
-@pytest.mark.parametrize("scheme", ["cooperative", "store-warp"])
-def test_two_buffers_for_c(scheme: str) -> None:
+def test_two_buffers_for_c() -> None:
+    scheme = "cooperative"
     compiled = compile_small("two stores", f"scheme={scheme},stages=2,c-buffers=2")
     check_values(compiled, (0, 1, 3))
     check_protocol(compiled, (0, 1, 3))
@@ -132,7 +132,7 @@ def test_two_buffers_for_c(scheme: str) -> None:
     ("scheme", "texts"),
     [
         ("cooperative", {"epilogue": "bias_gelu"}),
-        ("store-warp", {"epilogue": "residual"}),
+        ("cooperative", {"epilogue": "residual"}),
         ("cooperative", {"epilogue": "residual", "store": "pointer"}),
         ("ping-pong", {"block_n": "128", "num_warps": "4", "epilogue": "bias_gelu"}),
     ],
@@ -149,13 +149,13 @@ def test_large_tiles_fit(scheme: str, texts: dict[str, str]) -> None:
     ("source", "scheme"),
     [
         (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=1), "cooperative"),
-        (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=2), "store-warp"),
+        (kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=2), "cooperative"),
         (kernels.source(kernels.normalized, ADDED=False), "cooperative"),
         (kernels.source(kernels.normalized, ADDED=False), "ping-pong"),
         (kernels.source(kernels.normalized, ADDED=True), "cooperative"),
         (kernels.source(kernels.added_to, HOW="one place"), "cooperative"),
         (kernels.source(kernels.added_to, HOW="one place"), "split-consumer"),
-        (kernels.source(kernels.added_to, HOW="the last"), "store-warp"),
+        (kernels.source(kernels.added_to, HOW="the last"), "cooperative"),
     ],
 )
 def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
@@ -175,7 +175,6 @@ def test_a_group_cannot_have_a_row_loaded_in_front_of_the_tile_loop() -> None:
 @pytest.mark.parametrize(
     ("scheme", "how", "reason"),
     [
-        ("store-warp", "one place", "what the tile loop stores, and the consumers do not wait"),
         ("ping-pong", "one place", "what the tile loop stores, and one group's epilogue does not"),
         ("cooperative", "behind", "what a TMA store in front of it writes"),
         ("ping-pong", "the last", "all tiles are stored to one place, and one group's epilogue"),
@@ -207,11 +206,6 @@ def test_a_cluster_is_refused() -> None:
     refusal = nest_of(engine.parse(text))
     assert isinstance(refusal, Refusal)
     assert str(refusal) == "num-ctas = 2: buffers and barriers are those of one CTA"
-
-
-def test_pointers_are_nothing_for_a_store_warp() -> None:
-    with pytest.raises(PassFailure, match="a store warp takes TMA stores; store through a desc"):
-        compile_small(POINTERS, "scheme=store-warp")
 
 
 LOG = """
@@ -299,7 +293,7 @@ def test_the_cache_key_covers_every_file_of_a_package(
 LIT_KERNELS = [
     (kernel, scheme)
     for kernel in ("residual", "in_place", "two_stores", "carried", "made_here")
-    for scheme in ("cooperative", "store-warp", "ping-pong")
+    for scheme in ("cooperative", "ping-pong")
     # Each group of ping-pong runs every other trip: it could not carry scalars.
     if (kernel, scheme) != ("carried", "ping-pong")
 ]

@@ -30,7 +30,7 @@ def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
 
 
-@pytest.mark.parametrize("scheme", ["cooperative", "store-warp", "ping-pong", "split-consumer"])
+@pytest.mark.parametrize("scheme", ["cooperative", "ping-pong", "split-consumer"])
 @pytest.mark.parametrize("way", ["empty", "twice"])
 def test_early_returns(way: str, scheme: str) -> None:
     check(compile_source(leaving_source(way), f"scheme={scheme},stages=3"))

@@ -13,7 +13,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_ch
 
 def facts(tile_n: int, work: float) -> dict[str, Fact]:
     """Of a nest that every scheme can be built for."""
-    stages = dict.fromkeys(("ping_pong", "split_consumer", "store_warp", "cooperative"), 4)
+    stages = dict.fromkeys(("ping_pong", "split_consumer", "cooperative"), 4)
     return {
         "arch": 90,
         "dot": "shared",

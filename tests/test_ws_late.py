@@ -204,10 +204,9 @@ def test_registers_limit_late_pieces() -> None:
         specialized(nest, f"{SPLIT},epilogue-subtile=2,late-subtiles=2")
 
 
-@pytest.mark.parametrize("scheme", ["store-warp", "ping-pong"])
-def test_schemes_without_late_pieces(scheme: str) -> None:
-    with pytest.raises(PassFailure, match=f"{scheme} cannot be built with"):
-        specialized(Nest(), f"scheme={scheme},late-subtiles=1")
+def test_a_scheme_without_late_pieces() -> None:
+    with pytest.raises(PassFailure, match="ping-pong cannot be built with"):
+        specialized(Nest(), "scheme=ping-pong,late-subtiles=1")
 
 
 def test_an_epilogue_as_a_whole_is_no_answer_to_late_pieces() -> None:

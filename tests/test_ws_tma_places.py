@@ -12,7 +12,7 @@ from tilepass.sim.protocol.compiler import ProtocolProgram
 from tilepass.sim.protocol.problems import Problem
 
 _PLANS = [
-    "scheme=store-warp",
+    "scheme=cooperative,epilogue-subtile=1,late-subtiles=0",
     "scheme=cooperative,epilogue-subtile=4",
     "scheme=ping-pong,epilogue-subtile=1,c-buffers=2",
     "scheme=ping-pong,epilogue-subtile=2",

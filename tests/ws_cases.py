@@ -35,7 +35,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 SCHEMES: dict[str, str] = {
     "cooperative": "scheme=cooperative",
-    "store-warp": "scheme=store-warp",
     "ping-pong": "scheme=ping-pong",
     "ping-pong-4": "scheme=ping-pong",
     "split-turns": "scheme=split-consumer,late-subtiles=0,alternate-epilogues=true",
@@ -43,13 +42,7 @@ SCHEMES: dict[str, str] = {
     "auto": "scheme=auto",
 }
 
-PAIRS = tuple(
-    (variant, scheme)
-    for variant in VARIANTS
-    for scheme in SCHEMES
-    # A store warp takes TMA stores; these go through pointers.
-    if not (scheme == "store-warp" and variant in ("pointer", "pointer-bias", "grouped"))
-)
+PAIRS = tuple((variant, scheme) for variant in VARIANTS for scheme in SCHEMES)
 
 # Two waves of tiles, four and five steps of K; no K and few tiles; one step, several tiles for a
 # program; nothing a multiple of the tile or of 16.

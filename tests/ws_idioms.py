@@ -19,7 +19,7 @@ from typing import Any
 from tests import ws_idiom_kernels as kernels
 
 PASS = "epilogue-warp-specialize"
-SCHEMES = ("cooperative", "store-warp", "ping-pong", "split-consumer")
+SCHEMES = ("cooperative", "ping-pong", "split-consumer")
 LAUNCHES = 20
 # Tails in every dimension, several tiles for a program; fewer tiles than programs; no steps.
 _SHAPES = ((1992, 1552, 208, 24), (328, 336, 336, 132), (328, 336, 0, 5))
@@ -96,8 +96,7 @@ def points(names: Iterable[str] = ()) -> Iterator[Point]:
             pieces = ("", ",epilogue-subtile=2", ",epilogue-subtile=4,c-buffers=2")
         yield Point(name, "scheme=auto")
         for scheme, more in itertools.product(SCHEMES, pieces):
-            if not (scheme == "store-warp" and more):
-                yield Point(name, f"scheme={scheme}{more}")
+            yield Point(name, f"scheme={scheme}{more}")
 
 
 class Launch:

@@ -54,8 +54,6 @@ class Variant:
 VARIANTS = (
     Variant("cooperative", "scheme=cooperative"),
     Variant("cooperative-128", "scheme=cooperative", NARROW),
-    Variant("store-warp", "scheme=store-warp"),
-    Variant("store-warp-128", "scheme=store-warp", NARROW),
     Variant("ping-pong", "scheme=ping-pong", {**NARROW, "num_warps": "4"}),
     Variant("split-turns", "scheme=split-consumer,late-subtiles=0,alternate-epilogues=true"),
     Variant("split-early", "scheme=split-consumer,late-subtiles=0,alternate-epilogues=false"),

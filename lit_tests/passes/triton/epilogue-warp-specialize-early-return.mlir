@@ -2,7 +2,6 @@
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=cooperative,stages=3}' | %filecheck %s
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3}' | %filecheck %s --check-prefix=OTHERS
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=ping-pong,stages=3}' | %filecheck %s --check-prefix=OTHERS
-// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=store-warp,stages=3}' | %filecheck %s --check-prefix=OTHERS
 
 // A tile loop behind early returns: what the partitions use from the blocks in front of it is
 // captured or computed again as what its own block holds.

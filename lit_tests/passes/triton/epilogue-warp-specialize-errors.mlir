@@ -3,13 +3,13 @@
 // RUN: not tilepass-opt %t.mlir -p 'epilogue-warp-specialize{stages=1}' 2>&1 | %filecheck %s --check-prefix=STAGES
 // RUN: not tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=cooperative,alternate-epilogues=true}' 2>&1 | %filecheck %s --check-prefix=TURNS
 // RUN: not tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=warp}' 2>&1 | %filecheck %s --check-prefix=SCHEME
-// RUN: not tilepass-opt %t.mlir --split-input-file -p 'epilogue-warp-specialize{scheme=store-warp,epilogue-subtile=2}' 2>&1 | %filecheck %s --check-prefix=SUBTILE
+// RUN: not tilepass-opt %t.mlir --split-input-file -p 'epilogue-warp-specialize{scheme=cooperative,epilogue-subtile=1,late-subtiles=1}' 2>&1 | %filecheck %s --check-prefix=SUBTILE
 
 // A scheme that is asked for and cannot be built is an error that quotes the reason.
 // STAGES: error: pass 'epilogue-warp-specialize', option 'stages': 1 is too few, 2 is the least
 // TURNS: error: pass 'epilogue-warp-specialize', option 'alternate-epilogues': it is for scheme=split-consumer, not cooperative
-// SUBTILE: error: scheme=store-warp, but this loop cannot be specialized so: store-warp cannot be built with epilogue-subtile=2
-// SCHEME: error: pass 'epilogue-warp-specialize', option 'scheme': 'warp' is not one of auto, none, cooperative, store-warp, ping-pong, split-consumer
+// SUBTILE: error: scheme=cooperative, but this loop cannot be specialized so: cooperative cannot be built with epilogue-subtile=1
+// SCHEME: error: pass 'epilogue-warp-specialize', option 'scheme': 'warp' is not one of auto, none, cooperative, ping-pong, split-consumer
 // Ping-pong works out where the other group leaves the ring.
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>

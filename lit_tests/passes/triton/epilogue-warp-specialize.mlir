@@ -1,6 +1,5 @@
 // RUN: %python %S/../../Inputs/spelled.py %s > %t.mlir
-// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=cooperative,stages=3},canonicalize,cse' | %filecheck %s --check-prefixes=CHECK,COOP
-// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=store-warp,stages=3,c-buffers=2},canonicalize,cse' | %filecheck %s --check-prefixes=CHECK,STORE
+// RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=cooperative,stages=3},canonicalize,cse' | %filecheck %s
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=none}' | %filecheck %s --check-prefix=NONE
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize' -Rpass=. 2>&1 >/dev/null | %filecheck %s --check-prefix=AUTO
 
@@ -34,17 +33,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     // CHECK-COUNT-3: ttng.init_barrier {{.+}}, 1
     // CHECK:       [[EMPTY:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<3x1xi64
     // CHECK-COUNT-3: ttng.init_barrier {{.+}}, 1
-    // COOP:        ttg.local_alloc : () -> !ttg.memdesc<1x64x64xbf16
-    // STORE:       [[C:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xbf16
-    // STORE:       [[CFULL:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64
-    // STORE:       [[CEMPTY:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64
-    // COOP:        ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 24>}
-    // STORE:       ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 24, 24>}
+    // CHECK:       ttg.local_alloc : () -> !ttg.memdesc<1x64x64xbf16
+    // CHECK:       ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 24>}
 
     // The consumer: a slot goes back when the next dot has been issued, the last one after the loop.
     // CHECK:       default
-    // COOP:          scf.for
-    // STORE:         scf.for
+    // CHECK:         scf.for
     // CHECK:           scf.for {{.+}} iter_args([[ACC:%.+]] = %cst, [[PREVIOUS:%.+]] = {{.+}}, [[SLOT:%.+]] = {{.+}}, [[PARITY:%.+]] = {{.+}}) ->
     // CHECK:             [[READY:%.+]] = ttg.memdesc_index [[FULL]]{{\[}}[[SLOT]]]
     // CHECK:             ttng.wait_barrier [[READY]], [[PARITY]]
@@ -61,20 +55,15 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     // The epilogue: from the accumulator's layout straight into the C buffer.
     // CHECK:           [[HALF:%.+]] = arith.truncf
     // CHECK-NOT:       ttg.convert_layout
-    // COOP:            ttng.async_tma_store_wait {pendings = 0 : i32
-    // STORE:           ttg.memdesc_index [[CEMPTY]]
-    // STORE:           ttng.wait_barrier
+    // CHECK:           ttng.async_tma_store_wait {pendings = 0 : i32
     // CHECK:           ttg.local_store [[HALF]], [[OUT:%.+]] :
     // CHECK:           ttng.fence_async_shared {bCluster = false}
-    // COOP:            ttng.async_tma_copy_local_to_global {{.+}} [[OUT]]
-    // STORE:           ttg.memdesc_index [[CFULL]]
-    // STORE:           ttng.arrive_barrier
-    // COOP:          ttng.async_tma_store_wait {pendings = 0 : i32
+    // CHECK:           ttng.async_tma_copy_local_to_global {{.+}} [[OUT]]
+    // CHECK:         ttng.async_tma_store_wait {pendings = 0 : i32
     // CHECK:         ttg.warp_yield
 
     // The producer carries slot and parity through both loops.
-    // COOP:        partition0({{.+}}) num_warps(1)
-    // STORE:       partition0({{.+}}) num_warps(1)
+    // CHECK:       partition0({{.+}}) num_warps(1)
     // CHECK:         scf.for {{.+}} iter_args({{.+}} = %c0_i32{{.*}}, {{.+}} = %c1_i32{{.*}}) -> (i32, i32)
     // CHECK:           scf.for {{.+}} iter_args
     // CHECK:             ttng.wait_barrier
@@ -82,12 +71,6 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     // CHECK-COUNT-2:     ttng.async_tma_copy_global_to_local
     // CHECK:         ttg.warp_return
 
-    // STORE:       partition1({{.+}}) num_warps(1)
-    // STORE:         scf.for
-    // STORE:           ttng.wait_barrier
-    // STORE:           ttng.async_tma_copy_local_to_global
-    // STORE:           ttng.async_tma_store_wait {pendings = 0 : i32
-    // STORE:           ttng.arrive_barrier
     scf.for %tile = %program to %tiles step %programs : i32 {
       %row = arith.divsi %tile, %columns : i32
       %m = arith.muli %row, %c64 : i32

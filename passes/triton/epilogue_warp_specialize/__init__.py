@@ -73,12 +73,11 @@ class EpilogueWarpSpecialize(Pass):
 
     The producer carries slot and parity through both loops, so that it runs ahead over tile
     borders. A residual tile (a descriptor load in the epilogue) has a ring of its own.
-    `store-warp` adds a warp that waits for the stores instead of the consumers. `ping-pong` has two
-    groups of 4 warps that compute every other tile, one in its main loop while the other is in its
-    epilogue. `split-consumer` has two groups of 4 warps that each own half of every tile; with
-    `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the number of pieces
-    that the epilogue goes through the C buffers in. What is `auto` is decided by a cost model
-    and by the target's shared memory and registers.
+    `ping-pong` has two groups of 4 warps that compute every other tile, one in its main loop while
+    the other is in its epilogue. `split-consumer` has two groups of 4 warps that each own half of
+    every tile; with `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the
+    number of pieces that the epilogue goes through the C buffers in. What is `auto` is decided by
+    a cost model and by the target's shared memory and registers.
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 
@@ -106,7 +105,7 @@ class EpilogueWarpSpecialize(Pass):
     bounds that are computed from tensors; descriptors that vary from tile to tile or are made in
     the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
     reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8
-    (`split-consumer` takes 16 too); `store-warp` without TMA stores; `ping-pong` where the number
+    (`split-consumer` takes 16 too); `ping-pong` where the number
     of steps varies or the tile loop carries scalars; epilogues that are not computed tile element
     by tile element (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory
     or registers than there are.

@@ -14,7 +14,7 @@ _PING_PONG_TILE = (128, 128)
 # Instructions for an element of the tile (`epilogue_work`). A group of four warps that is alone in
 # its epilogue issues half of what eight can, and takes twice as long for it; past this the main
 # loop of the other group does not hide it.
-_MOST_WORK = {"ping-pong": 22.0, "split-consumer": 11.0, "store-warp": 11.0}
+_MOST_WORK = {"ping-pong": 22.0, "split-consumer": 11.0}
 
 
 def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
@@ -42,7 +42,6 @@ def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
     for scheme, suits, reason in (
         ("ping-pong", tile == _PING_PONG_TILE, "one tile's epilogue under another's main loop"),
         ("split-consumer", True, "one half's epilogue under the other's main loop"),
-        ("store-warp", True, "loads run ahead over tile borders, stores overlap the next tile"),
         ("cooperative", True, "loads run ahead over tile borders"),
     ):
         stages = facts.get(f"stages_{scheme.replace('-', '_')}")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tilepass.core.errors import OptionError
 
-SchemeName = Literal["cooperative", "store-warp", "ping-pong", "split-consumer"]
+SchemeName = Literal["cooperative", "ping-pong", "split-consumer"]
 Subtiles = Literal[1, 2, 4]
 
 
@@ -22,9 +22,7 @@ class Options:
     and `cooperative`). `alternate_epilogues` is for `split-consumer`.
     """
 
-    scheme: Literal["auto", "none", "cooperative", "store-warp", "ping-pong", "split-consumer"] = (
-        "auto"
-    )
+    scheme: Literal["auto", "none", "cooperative", "ping-pong", "split-consumer"] = "auto"
     stages: Literal["auto"] | int = "auto"
     c_buffers: Literal["auto"] | int = "auto"
     epilogue_subtile: Literal["auto", 1, 2, 4] = "auto"

@@ -8,8 +8,7 @@ from tilepass.passes.triton.epilogue_warp_specialize.cooperative import COOPERAT
 from tilepass.passes.triton.epilogue_warp_specialize.ping_pong import PING_PONG
 from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme
 from tilepass.passes.triton.epilogue_warp_specialize.split_consumer import SPLIT_CONSUMER
-from tilepass.passes.triton.epilogue_warp_specialize.store_warp import STORE_WARP
 
 SCHEMES: Mapping[str, Scheme] = {
-    scheme.name: scheme for scheme in (COOPERATIVE, STORE_WARP, PING_PONG, SPLIT_CONSUMER)
+    scheme.name: scheme for scheme in (COOPERATIVE, PING_PONG, SPLIT_CONSUMER)
 }

@@ -104,10 +104,10 @@ def test_a_caster_registered_meanwhile_is_put_aside_too() -> None:
     text = MODULE.replace("f32", "index").replace("addf", "addi")
     module = engine.parse_expanded(text.replace("!cute.ptr<index, gmem>", "index"))
     (add,) = (each for each in engine.operations(module) if each.name == "arith.addi")
-    register: Any = engine.ir
+    bindings: Any = engine.ir
+    register = bindings.register_value_caster(index.static_typeid, replace=True)
     with plain_values():
-        register.register_value_caster(index.static_typeid, replace=True)(lambda _: "an index")
+        register(str)
         assert isinstance(add.operands[0], engine.ir.BlockArgument)
-    kinds: Any = add.operands[0]
-    assert kinds == "an index"
-    register.register_value_caster(index.static_typeid, replace=True)(lambda value: value)
+    assert isinstance(add.operands[0], str)
+    register(engine.ir.Value)

@@ -96,20 +96,25 @@ def _read_back() -> None:
     """Find what the DSL has registered: the bindings do not give it, but name it in an error."""
     for type_id in _type_ids():
         try:
-            _register(type_id)(lambda value: value)
+            _register(type_id)(_unchanged)
             _asked.add(type_id)
         except RuntimeError as error:
             _casters[type_id] = _class_named(str(error))
+
+
+def _unchanged(value: ir.Value) -> ir.Value:
+    return value
 
 
 def _type_ids() -> Iterator[Any]:
     for name, module in list(sys.modules.items()):
         for each in list(vars(module).values()) if name.startswith(_NATIVE) else ():
             if isinstance(each, type) and issubclass(each, ir.Type):
-                found = getattr(each, "static_typeid", None)
-                own = getattr(each, "get_static_typeid", None)
-                if found or own:
-                    yield found or own()
+                native: Any = each
+                found = getattr(native, "static_typeid", None)
+                found = found or getattr(native, "get_static_typeid", None)
+                if found:
+                    yield found() if callable(found) else found
 
 
 def _class_named(message: str) -> Caster:

@@ -34,11 +34,11 @@ _CPU_SECONDS, _WALL_SECONDS = 200, 900
 
 @dataclass(frozen=True)
 class Subject:
-    """A module (its path in the package) and the tests that concern it, the quickest first: lit's
-    tests, then those of pytest."""
+    """A module (its path in the package) and the tests that concern it, the quickest first: the
+    first file of pytest's, then lit's tests, then the other files."""
 
     module: str
-    tests: tuple[str, ...] = ()
+    tests: tuple[str, ...]
     lit: tuple[str, ...] = ()
 
     @property
@@ -146,9 +146,12 @@ def _run(subject: Subject, source: Path, folder: Path) -> None:
     status = 3
     try:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
-        status = _lit(subject, source) if subject.lit else 0
-        if status == 0:
-            status = pytest.main([*options, *subject.tests])
+        first, rest = subject.tests[:1], subject.tests[1:]
+        status = pytest.main([*options, *first])
+        if status == 0 and subject.lit:
+            status = _lit(subject, source)
+        if status == 0 and rest:
+            status = pytest.main([*options, *rest])
     finally:
         sys.stdout.flush()
         os._exit(int(status))

@@ -20,8 +20,8 @@ _DOMAINS = {
     "shared.py": (_DATA, _KERNELS),
 }
 
-_RULES = "tests/test_sim_protocol_rules.py"
-_PROTOCOLS = (_RULES, "tests/test_sim_protocol.py", "tests/test_sim_protocol_fences.py")
+_RULES = ("tests/test_sim_protocol_exact.py", "tests/test_sim_protocol_rules.py")
+_PROTOCOLS = (*_RULES, "tests/test_sim_protocol.py", "tests/test_sim_protocol_fences.py")
 _PASS = "passes/triton/epilogue_warp_specialize"
 _LIT = "lit_tests/passes/triton"
 _REFUSED = tuple(
@@ -39,6 +39,7 @@ _INTERPRETED = (
     *("ops_numbers", "ops_vectors", "ops_memory", "ops_pointers", "ops_matrix", "ops_gpu"),
     *("attributes", "sites", "entry"),
 )
+_DOTS = ("tests/test_analysis_dots.py", "tests/test_passes_dot_registers.py")
 _WAITS = tuple(
     f"{_LIT}/{name}.mlir" for name in ("fix-dot-wait", "fix-dot-wait-registers", "acc-multi-buffer")
 )
@@ -47,7 +48,7 @@ SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
     *(Subject(f"{_ZERO}/{name}.py", (_KERNELS,)) for name in _INTERPRETED),
     *(
-        Subject(f"analysis/{name}.py", ("tests/test_passes_dot_registers.py",), _WAITS)
+        Subject(f"analysis/{name}.py", _DOTS, _WAITS)
         for name in ("dot_waits", "unfinished_dots", "dot_registers")
     ),
     *(
@@ -67,7 +68,8 @@ SUBJECTS = (
         Subject(
             f"analysis/{name}.py", ("tests/test_analysis_memory_order.py", *_FUSION), _FLATTENED
         )
-        for name in ("memory_order", "loop_fusion", "nest_facts")
+        for name in ("memory_order", "loop_fusion")
     ),
+    Subject("analysis/nest_facts.py", ("tests/test_analysis_nest_facts.py", *_FUSION), _FLATTENED),
     Subject("analysis/bounds.py", ("tests/test_passes_bounds.py", *_FUSION)),
 )

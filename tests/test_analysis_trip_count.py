@@ -7,7 +7,14 @@ from collections import Counter
 
 import pytest
 
-from tilepass.analysis.trip_count import assumptions, counts_unsigned, proven_order
+from tilepass.analysis.bounds import Bounds
+from tilepass.analysis.trip_count import (
+    assumptions,
+    count_bounds,
+    counts_unsigned,
+    never_below,
+    proven_order,
+)
 from tilepass.ir.engine import Module, operations, parse
 from tilepass.ir.loops import Loop, loops_in
 from tilepass.ir.walks import ancestor_in, dominates, nested, users
@@ -177,6 +184,98 @@ def test_trip_counts_of_constants(unsigned: bool) -> None:
         if unsigned and min(low, high) < 0:
             expected = None
         assert loops_in(module)[0].trip_count == expected, (lower, upper)
+
+
+# ---- how many, and whether below -----------------------------------------------------------------
+
+_RANGED = """
+func.func @kernel(%m: i32, %n: i32, %by: i32, %flag: i1) {{
+  {lines}
+  scf.for %i = {lower} to {upper} step {step} : i32 {{
+    "test.body"() : () -> ()
+  }}
+  return
+}}
+"""
+_PID = '%pid = "tt.get_program_id"() {axis = 0 : i32} : () -> i32'
+_COUNT = '%all = "tt.get_num_programs"() {axis = 0 : i32} : () -> i32'
+
+
+def ranged(ranges: dict[str, tuple[int, int]], lower: str = "%m", upper: str = "%n",
+           step: str = "%by", lines: str = "") -> tuple[Module, Loop]:  # fmt: skip
+    """A loop between arguments of which it is assumed between which numbers they are."""
+    assumed = list[str]()
+    for name, ends in ranges.items():
+        for predicate, end in zip(("sge", "sle"), ends, strict=True):
+            key = f"{name}_{predicate}"
+            assumed += [f"{key}_c = arith.constant {end} : i32",
+                        f"{key} = arith.cmpi {predicate}, {name}, {key}_c : i32",
+                        f"llvm.intr.assume {key} : i1"]  # fmt: skip
+    text = "\n  ".join([lines, *assumed])
+    module = parse(_RANGED.format(lines=text, lower=lower, upper=upper, step=step))
+    return module, loops_in(module)[0]
+
+
+def test_counts_are_between_those_of_the_extremes() -> None:
+    for lower, upper, step in itertools.product(
+        ((0, 0), (2, 5), (-3, -1), (0, 9)),
+        ((0, 0), (10, 17), (4, 30), (-2, 3), (5, 6)),
+        ((1, 1), (2, 4), (3, 3)),
+    ):
+        _module, loop = ranged({"%m": lower, "%n": upper, "%by": step})
+        counts = [
+            len(range(low, high, by))
+            for low, high, by in itertools.product(lower, upper, range(step[0], step[1] + 1))
+        ]
+        assert count_bounds(loop) == Bounds(min(counts), max(counts)), (lower, upper, step)
+    # A step that may be zero counts as one.
+    _module, loop = ranged({"%m": (0, 0), "%n": (10, 12), "%by": (-2, 5)})
+    assert count_bounds(loop) == Bounds(2, 12)
+    _module, loop = ranged({"%m": (0, 0), "%n": (10, 12), "%by": (-2, 0)})
+    assert count_bounds(loop) == Bounds(10, 12)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ({"%m": (0, 4), "%n": (4, 9)}, True),
+        ({"%m": (0, 4), "%n": (3, 9)}, False),
+        ({"%m": (1, 4), "%n": (0, 9)}, False),
+        ({}, False),
+    ],
+)
+def test_bounds_that_are_never_below(ranges: dict[str, tuple[int, int]], expected: bool) -> None:
+    _module, loop = ranged(ranges)
+    assert never_below(loop) is expected
+
+
+def test_bounds_that_are_proven_are_never_below() -> None:
+    claim = _ASSUME.format(predicate="sge", first="%n", second="%m")
+    _module, loop = ranged({}, lines=claim)
+    assert never_below(loop) is True
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lower", "step", "least", "expected"),
+    [
+        (_PID, _COUNT, "%pid", "%all", 0, True),
+        (_PID, _COUNT, "%pid", "%all", -1, False),
+        # Not all of it: another axis, another start, another step, the two exchanged.
+        (_PID, _COUNT.replace("= 0", "= 1"), "%pid", "%all", 0, False),
+        (_PID.replace("= 0", "= 2"), _COUNT.replace("= 0", "= 2"), "%pid", "%all", 0, True),
+        (_PID, _COUNT, "%m", "%all", 0, False),
+        (_PID, _COUNT, "%pid", "%by", 0, False),
+        (_PID, _COUNT, "%all", "%pid", 0, False),
+        (_PID, _PID.replace("%pid", "%all"), "%pid", "%all", 0, False),
+        (_COUNT.replace("%all", "%pid"), _COUNT, "%pid", "%all", 0, False),
+    ],
+)
+def test_loop_over_the_tiles_of_the_grid_is_never_below(
+    first: str, second: str, lower: str, step: str, least: int, expected: bool
+) -> None:
+    """A program's id is below the number of programs, whatever the number of tiles."""
+    _module, loop = ranged({"%n": (least, 40)}, lower, "%n", step, f"{first}\n  {second}")
+    assert never_below(loop) is expected
 
 
 # ---- places --------------------------------------------------------------------------------------

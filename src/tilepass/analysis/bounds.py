@@ -49,7 +49,7 @@ def bounds_of(value: ir.Value, at: Operation, depth: int = _DEPTH) -> Bounds:
     compute it, and the assumptions in force at `at`."""
     everything = all_of(value)
     constant = constant_int(value)
-    if constant is not None and width_of(value) > 1:
+    if constant is not None:
         return Bounds(constant, constant)
     if depth == 0:
         return everything
@@ -95,7 +95,7 @@ def _assumed(value: ir.Value, at: Operation, known: Bounds) -> Bounds:
         assert isinstance(predicate, ir.IntegerAttr)
         other, code = compare.operands[1], predicate.value
         if other == value:
-            other, code = compare.operands[0], _MIRRORED.get(code, -1)
+            other, code = compare.operands[0], _MIRRORED.get(code)
         limit = constant_int(other)
         if limit is None:
             continue
@@ -108,7 +108,7 @@ def _assumed(value: ir.Value, at: Operation, known: Bounds) -> Bounds:
 
 
 def _holds(compare: Operation, at: Operation) -> bool:
-    uses = users(compare.results[0])
+    uses = users(compare.result)
     return any(use.name == "llvm.intr.assume" and dominates(use, at) for use in uses)
 
 

@@ -79,7 +79,7 @@ def assumptions(loop: Loop) -> list[tuple[Order, Operation]]:
             continue
         order = _compared(compare, lower, upper, counts_unsigned(loop))
         if order != "unknown":
-            uses = users(compare.results[0])
+            uses = users(compare.result)
             found.extend((order, use) for use in uses if use.name == "llvm.intr.assume")
     return found
 

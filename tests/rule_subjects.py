@@ -49,7 +49,7 @@ SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}.py", (_KERNELS,)) for name in _INTERPRETED),
     *(
         Subject(f"analysis/{name}.py", _DOTS, _WAITS)
-        for name in ("dot_waits", "unfinished_dots", "dot_registers")
+        for name in ("dot_waits", "dot_registers")
     ),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)

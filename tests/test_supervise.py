@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilepass.cli.crash_report import crash_message
+from tilepass.cli.guard import crash_message
 
 _PROGRAM = """
 import os, signal, sys, time

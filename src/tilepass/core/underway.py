@@ -3,7 +3,7 @@
 No handler can go on after an assertion or a segmentation fault in native code, but `faulthandler`
 prints the stack from within the signal. `under_name` calls a function from a frame that is called
 what is under way: `pass 'a' of FILE (module before it: FILE)`, `reading FILE`. Under `tilepass run`
-that stack goes to stderr; commands read it from a file (see cli.supervise).
+that stack goes to stderr; commands read it from a file (see cli.guard).
 """
 
 from __future__ import annotations

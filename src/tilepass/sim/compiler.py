@@ -25,7 +25,7 @@ from tilepass.sim.state import Frame, Step, Suspending
 
 for _family in (
     "arith", "math", "scf", "tt_memory", "tt_shape", "tt_reduce", "tt_other", "descriptors",
-    "dot", "ttg", "ttng", "tcgen5", "amd",
+    "dot", "ttg", "ttng", "amd",
 ):  # fmt: skip
     import_module(f"tilepass.sim.ops_{_family}")
 

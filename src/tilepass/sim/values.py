@@ -8,8 +8,9 @@ Programs run one after the other. Arrays are updated in place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,78 @@ from numpy.typing import NDArray
 from tilepass.sim.arguments import Argument, bind
 from tilepass.sim.compiler import Program
 from tilepass.sim.coverage import Goal
-from tilepass.sim.driver import Driver, run_to_completion
 from tilepass.sim.effects import Effects
-from tilepass.sim.faults import Fault
+from tilepass.sim.faults import Deadlock, Fault
 from tilepass.sim.memory import GlobalMemory
 from tilepass.sim.races import Watch
-from tilepass.sim.state import State
+from tilepass.sim.state import Blocked, Fork, Request, State, Task
+
+Driver = Callable[[Task], Any]
+"""Runs a task and all that it forks; returns its result. Raises Deadlock."""
+
+
+class _Running:
+    """A task, what it waits for, and what comes of it."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name = name
+        self.task = task
+        self.waits_for: Blocked | None = None
+        self.children: list[_Running] = []
+        self.result: Any = None
+        self.done = False
+
+    @property
+    def ready(self) -> bool:
+        if self.done:
+            return False
+        if self.waits_for is not None:
+            return self.waits_for.ready()
+        return all(child.done for child in self.children)
+
+    def go_on(self) -> list[_Running]:
+        """Run until the task waits, forks or ends; returns what it forked."""
+        sent = [child.result for child in self.children] if self.children else None
+        self.waits_for, self.children = None, []
+        try:
+            while True:
+                request: Request = self.task.send(sent)
+                sent = None
+                if isinstance(request, Fork):
+                    pairs = zip(request.names, request.tasks, strict=True)
+                    self.children = [_Running(name, task) for name, task in pairs]
+                    return self.children
+                if isinstance(request, Blocked) and not request.ready():
+                    self.waits_for = request
+                    return []
+        except StopIteration as end:
+            self.result, self.done = end.value, True
+            return []
+
+
+def run_to_completion(task: Task) -> Any:
+    """The driver that gives every task a turn in order of creation."""
+    root = _Running("the program", task)
+    running = [root]
+    while not root.done:
+        progressed = False
+        for each in list(running):
+            if each.ready:
+                running.extend(each.go_on())
+                progressed = True
+        running = [each for each in running if not each.done]
+        if not progressed:
+            raise _deadlock(running)
+    return root.result
+
+
+def _deadlock(running: list[_Running]) -> Deadlock:
+    fault = Deadlock("every partition waits")
+    for each in running:
+        if each.waits_for is not None:
+            fault.note(f"{each.name} waits for {each.waits_for.what}")
+    return fault
+
 
 STEP_LIMIT = 20_000_000
 """Operations that a launch may execute."""

@@ -93,7 +93,7 @@ CASES: dict[str, list[Case]] = {
 @pytest.fixture(scope="module")
 def results() -> dict[str, list[tuple[object, str | None]]]:
     """Each kernel's cases and what is wrong with them, from one process."""
-    requests = {
+    requests: dict[str, list[object]] = {
         kernel: [
             [name, shape, dict(part.split("=") for part in options.split(",") if part), seed]
             for name, shape, options in cases
@@ -111,7 +111,7 @@ def results() -> dict[str, list[tuple[object, str | None]]]:
     )
     assert process.returncode == 0, process.stderr
     lines = iter(process.stdout.splitlines())
-    found = {
+    found: dict[str, list[tuple[object, str | None]]] = {
         kernel: [(request, json.loads(next(lines))) for request in each]
         for kernel, each in requests.items()
     }

@@ -47,10 +47,7 @@ _WAITS = tuple(
 SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
     *(Subject(f"{_ZERO}/{name}.py", (_KERNELS,)) for name in _INTERPRETED),
-    *(
-        Subject(f"analysis/{name}.py", _DOTS, _WAITS)
-        for name in ("dot_waits", "dot_registers")
-    ),
+    *(Subject(f"analysis/{name}.py", _DOTS, _WAITS) for name in ("dot_waits", "dot_registers")),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)
         for name in ("barrier", "machine", "memory", "events", "compiler", "check")

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from tilepass.analysis.dot_registers import find_not_followed, find_overwrites
+from tilepass.analysis.dot_registers import (
+    find_not_followed,
+    find_overwrites,
+    find_unfinished,
+    is_waiting_assembly,
+)
 from tilepass.analysis.dot_waits import DotWaits, Pending, find_uncovered_reads
-from tilepass.analysis.unfinished_dots import find_unfinished, is_waiting_assembly
 from tilepass.ir.engine import Module, Operation, ir, operations, parse
 
 _T, _M, _BYTES = "tensor<4x4xf32>", "!ttg.memdesc<4x4xf32, 1>", "tensor<4x4xi8>"

@@ -18,14 +18,10 @@ from tilepass.core.remarks import RemarkSink
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_zero_mma import CuteZeroMma
-from tilepass.passes.cute.cute_zero_mma.check_mode import checkable
-from tilepass.passes.cute.cute_zero_mma.choice import expectation, parse_order
-from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
-from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
-from tilepass.passes.cute.cute_zero_mma.sass_stalls import issue_stalls
+from tilepass.passes.cute.cute_zero_mma.choice import expectation, issue_stalls, parse_order
+from tilepass.passes.cute.cute_zero_mma.rewrite import ORDERS, Rewrite, checkable, rewrite_all
 from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
-from tilepass.passes.cute.cute_zero_mma.structures import parse_tiles
-from tilepass.passes.cute.cute_zero_mma.zero_tiles import ZeroTiles, remaining
+from tilepass.passes.cute.cute_zero_mma.zeros import ZeroTiles, parse_tiles, remaining
 
 GRID = (2, 8, 4)
 TRIANGLE = ZeroTiles(b=frozenset((n, k) for n in range(8) for k in range(4) if 8 * n + 7 < 16 * k))

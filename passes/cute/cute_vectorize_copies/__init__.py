@@ -14,8 +14,12 @@ from tilepass.core.registry import register
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
 from tilepass.ir.loops import Loop, loops_in
-from tilepass.passes.cute.cute_vectorize_copies.copy_loops import CopyLoop, copy_loop, counted
-from tilepass.passes.cute.cute_vectorize_copies.emit import emit_vectors
+from tilepass.passes.cute.cute_vectorize_copies.copy_loops import (
+    CopyLoop,
+    copy_loop,
+    counted,
+    emit_vectors,
+)
 
 _SIZES = (2, 4, 8, 16)
 
@@ -59,9 +63,9 @@ class CuteVectorizeCopies(Pass):
             if isinstance(copy, Refusal):
                 context.refuse(copy, "copy loop")
                 continue
-            width = _width(copy, most)
+            width = copy.width(most)
             if width == 1:
-                context.refuse(Refusal(place, _obstacle(copy, most)), str(copy))
+                context.refuse(Refusal(place, copy.obstacle(most)), str(copy))
                 continue
             emit_vectors(copy, width)
             size = width * copy.source.tensor.bits // 8
@@ -72,7 +76,7 @@ class CuteVectorizeCopies(Pass):
 def vectorizable(module: Module) -> Iterator[tuple[SourceLocation | None, CopyLoop]]:
     """The copy loops that the pass would rewrite, with their places in the source."""
     for place, copy in _copy_loops(module):
-        if isinstance(copy, CopyLoop) and _width(copy, max(_SIZES)) > 1:
+        if isinstance(copy, CopyLoop) and copy.width(max(_SIZES)) > 1:
             yield place, copy
 
 
@@ -88,34 +92,3 @@ def _location(loop: Loop) -> SourceLocation | None:
     """Where a loop stands in the source: it may have no location of its own."""
     body = (each.operation for each in loop.body.operations)
     return next(filter(None, map(engine.location_of, (loop.operation, *body))), None)
-
-
-def _width(copy: CopyLoop, most: int) -> int:
-    """Elements of the widest vector of at most so many bytes that both sides take."""
-    width = max(1, most * 8 // copy.source.tensor.bits)
-    while width > 1 and not _fits(copy, width):
-        width //= 2
-    return width
-
-
-def _fits(copy: CopyLoop, width: int) -> bool:
-    return copy.count % width == 0 and copy.source.takes(width) and copy.destination.takes(width)
-
-
-def _obstacle(copy: CopyLoop, most: int) -> str:
-    """Why not even pairs of elements can be copied at once."""
-    size = copy.source.tensor.bits // 8
-    if 2 * size > most:
-        return f"two have more than {most} bytes"
-    if copy.count % 2:
-        return "their number is odd"
-    for side in (copy.source, copy.destination):
-        step = side.offsets[1] - side.offsets[0]
-        if step != 1:
-            return f"in {side.tensor.space} the second lies {step} elements behind the first"
-        if side.tensor.kept_together < 2 * size:
-            kept = side.tensor.kept_together
-            return f"in {side.tensor.space} {side.tensor.swizzle} keeps only {kept} bytes together"
-        if side.align % (2 * size):
-            return f"in {side.tensor.space} the first is only known to be aligned to {side.align}"
-    return "pairs do not lie side by side, each at a multiple of its size"

@@ -8,16 +8,22 @@ for i in cutlass.range(cute.size(registers), unroll_full=True):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
+from tilepass.ir.build import Builder
 from tilepass.ir.cute import (
+    SEGMENTS,
     CoordinateTensor,
+    Layout,
     StaticTensor,
+    build,
     coordinate_tensor,
     flat,
     is_made_of_its_operands,
+    joined,
     static_tensor,
+    view_at,
 )
 from tilepass.ir.engine import Operation, ir
 from tilepass.ir.loops import Loop, constant_int, defining_operation
@@ -95,6 +101,36 @@ class CopyLoop:
     def count(self) -> int:
         """Number of elements."""
         return len(self.source.offsets)
+
+    def width(self, most: int) -> int:
+        """Elements of the widest vector of at most so many bytes that both sides take."""
+        width = max(1, most * 8 // self.source.tensor.bits)
+        while width > 1 and not self._fits(width):
+            width //= 2
+        return width
+
+    def _fits(self, width: int) -> bool:
+        return (
+            self.count % width == 0 and self.source.takes(width) and self.destination.takes(width)
+        )
+
+    def obstacle(self, most: int) -> str:
+        """Why not even pairs of elements can be copied at once."""
+        size = self.source.tensor.bits // 8
+        if 2 * size > most:
+            return f"two have more than {most} bytes"
+        if self.count % 2:
+            return "their number is odd"
+        for side in (self.source, self.destination):
+            space, kept = side.tensor.space, side.tensor.kept_together
+            step = side.offsets[1] - side.offsets[0]
+            if step != 1:
+                return f"in {space} the second lies {step} elements behind the first"
+            if kept < 2 * size:
+                return f"in {space} {side.tensor.swizzle} keeps only {kept} bytes together"
+            if side.align % (2 * size):
+                return f"in {space} the first is only known to be aligned to {side.align}"
+        return "pairs do not lie side by side, each at a multiple of its size"
 
     def __str__(self) -> str:
         size = self.source.tensor.bits // 8
@@ -239,3 +275,59 @@ def _counts(loop: Loop, coordinate: ir.Value) -> bool:
 def _made_by(value: ir.Value, name: str) -> Operation | None:
     operation = defining_operation(value)
     return operation if operation is not None and operation.name == name else None
+
+
+# A tensor, and neither a mask nor what stands for the elements that are masked out.
+_UNMASKED = {SEGMENTS: "array<i32: 1, 0, 0>"}
+
+
+def emit_vectors(copy: CopyLoop, width: int) -> None:
+    """Replace a loop by one load and one store for every `width` elements."""
+    builder = Builder.before(copy.loop.operation)
+    begins = [_begin(builder, side) for side in (copy.source, copy.destination)]
+    for at in range(0, copy.count, width):
+        source, destination = (
+            view_at(builder, *begin, side.offsets[at], joined((Layout(width, 1),)))
+            for begin, side in zip(begins, (copy.source, copy.destination), strict=True)
+        )
+        vector = f"vector<{width}x{copy.source.tensor.element}>"
+        loaded = build(builder, "cute.memref.load_vec", [source], vector, _UNMASKED)
+        builder.create("cute.memref.store_vec", [loaded, destination])
+    for carried in copy.loop.carried:
+        carried.result.replace_all_uses_with(carried.initial)
+    copy.loop.operation.erase()
+
+
+def _begin(builder: Builder, side: Side) -> tuple[ir.Value, StaticTensor]:
+    """A pointer to a side's first element, and a tensor that begins there."""
+    pointer = build(builder, "cute.get_iter", [side.value], side.tensor.pointer)
+    if side.coordinates is None:
+        return pointer, side.tensor
+    first = replace(side.tensor, align=side.align)
+    index = _index(builder, side.coordinates, side.tensor)
+    unit = side.align * 8 // side.tensor.bits
+    assumed = build(builder, "cute.assume", [index], f"!cute.i32<divby {unit}>")
+    step = build(builder, "cute.make_int_tuple", [assumed], f'!cute.int_tuple<"?{{div={unit}}}">')
+    return build(builder, "cute.add_offset", [pointer, step], first.pointer), first
+
+
+def _index(builder: Builder, coordinates: Coordinates, tensor: StaticTensor) -> ir.Value:
+    """The offset of the first element, in elements."""
+    leaves, whole = coordinates.tensor.begin, coordinates.tensor.text
+    place = build(
+        builder, "cute.get_iter", [coordinates.value], f'!cute.arith_tuple_iter<"{whole}">'
+    )
+    tuple_ = build(builder, "cute.deref_arith_tuple_iter", [place], f'!cute.int_tuple<"{whole}">')
+    types = [builder.type(f'!cute.int_tuple<"{leaf.text}">') for leaf in leaves]
+    values = builder.create("cute.get_leaves", [tuple_], types).results
+    total = builder.constant(0)
+    for stride, dimension in zip(flat(tensor.layout.stride), coordinates.dimensions, strict=True):
+        leaf = leaves[dimension]
+        number = (
+            builder.constant(leaf.constant)
+            if leaf.constant is not None
+            else build(builder, "cute.get_scalars", [values[dimension]], "i32")
+        )
+        scaled = builder.integer("muli", number, builder.constant(stride))
+        total = builder.integer("addi", total, scaled)
+    return total

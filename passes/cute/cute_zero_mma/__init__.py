@@ -12,19 +12,17 @@ from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module
 from tilepass.passes.cute.cute_vectorize_copies import vectorizable
-from tilepass.passes.cute.cute_zero_mma.check_mode import checkable, emit_checks
-from tilepass.passes.cute.cute_zero_mma.choice import choose_orders, parse_order
-from tilepass.passes.cute.cute_zero_mma.knowledge import (
+from tilepass.passes.cute.cute_zero_mma.choice import DENSE, choose_orders, parse_order
+from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, check_all, rewrite_all
+from tilepass.passes.cute.cute_zero_mma.sites import ALL, GemmSite, gemm_sites, selected
+from tilepass.passes.cute.cute_zero_mma.zeros import (
+    NONE,
     Known,
     assumed,
+    parse_tiles,
     proven,
     report_assumptions,
 )
-from tilepass.passes.cute.cute_zero_mma.rewrite import Rewrite, rewrite_all
-from tilepass.passes.cute.cute_zero_mma.search import DENSE
-from tilepass.passes.cute.cute_zero_mma.selection import ALL, selected
-from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
-from tilepass.passes.cute.cute_zero_mma.structures import NONE, parse_tiles
 
 
 @register
@@ -84,7 +82,8 @@ class CuteZeroMma(Pass):
             known[site.index].report(site, context.remarks)
         report_assumptions(zero_sites, known, context.remarks)
         if self.options.mode == "check":
-            _check(zero_sites, known, context, proven=self.options.tiles == NONE)
+            tiles = [(site, known[site.index].zeros) for site in zero_sites]
+            check_all(tiles, context.remarks, proven=self.options.tiles == NONE)
             return
         drop_loads = self.options.loads == "remove"
         orders = choose_orders(module, zero_sites, known, asked_for, drop_loads, context)
@@ -134,17 +133,4 @@ def _point_to_vectors(module: Module, context: PassContext) -> None:
             place,
             f"{copy}, which cute-vectorize-copies in front of this pass makes vectors: calls that "
             "do little else may wait longer there once the schedule changes",
-        )
-
-
-def _check(
-    sites: list[GemmSite], known: dict[int, Known], context: PassContext, *, proven: bool
-) -> None:
-    for site in sites:
-        zeros = known[site.index].zeros
-        checked = emit_checks(site, checkable(site, zeros, context.remarks) if proven else zeros)
-        if not checked:
-            continue
-        context.remarks.passed(
-            site.location, f"{site}: traps if one of {checked} tiles is not zero"
         )

@@ -1,18 +1,30 @@
-"""Which order a gemm's remaining atoms are emitted in, and which gemms stay dense."""
+"""Which order a gemm's remaining atoms are emitted in, and which gemms stay dense.
+
+`order=auto` takes what was measured best (`expectation`). `order=search` compiles candidates:
+without running it a binary tells its spills (LDL and STL), and in the control bits of each
+instruction for how many cycles the issue stalls after it. Spills in a short loop cost more than
+zero atoms gain; stalls rank orders of a loop that runs often roughly as an H200 does, to about one
+percent. They say nothing about code that runs once per launch.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tilepass.core.decisions import Choice, Fact
-from tilepass.core.errors import OptionError, nearest
-from tilepass.core.pass_base import PassContext
-from tilepass.ir.engine import Module
-from tilepass.passes.cute.cute_zero_mma.knowledge import Known
-from tilepass.passes.cute.cute_zero_mma.orders import ORDERS
-from tilepass.passes.cute.cute_zero_mma.search import DENSE, Orders, search
-from tilepass.passes.cute.cute_zero_mma.sites import GemmSite
-from tilepass.passes.cute.cute_zero_mma.zero_tiles import remaining
+from tilepass.core.digest import tool_hash
+from tilepass.core.errors import OptionError, TilepassError, nearest
+from tilepass.core.files import cache_folder, write_json
+from tilepass.core.pass_base import BinaryFigures, PassContext
+from tilepass.ir.engine import Module, copied
+from tilepass.passes.cute.cute_zero_mma.rewrite import ORDERS, Rewrite, rewrite_all
+from tilepass.passes.cute.cute_zero_mma.sites import GemmSite, gemm_sites
+from tilepass.passes.cute.cute_zero_mma.zeros import Known, remaining
 
 AUTO = "auto"
 SEARCH = "search"
@@ -159,3 +171,133 @@ def _check_indices(sites: Sequence[GemmSite], asked_for: Mapping[int | None, str
             raise OptionError(
                 f"order: gemm {index} has no zero tile to leave out (gemms that have: {listed})"
             )
+
+
+DENSE = "dense"
+# Stalls within this share of each other say nothing about which binary is faster.
+UNDECIDED = 0.01
+_UNIFORM = ("n4", "k-serpentine", "longest-chain", "diagonal", "k")
+
+Orders = Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one candidate's binary says."""
+
+    orders: Orders
+    local_accesses: int
+    stalls: int
+    mma_count: int
+
+
+def search(
+    module: Module,
+    sites: Sequence[GemmSite],
+    known: Mapping[int, Known],
+    heuristic: Orders,
+    drop_loads: bool,
+    context: PassContext,
+) -> dict[int, Choice]:
+    """The best candidate's order for each gemm.
+
+    The heuristic's orders are the first candidate, and stay unless another spills less or stalls
+    clearly less. The outcome is kept on disk: the same module with the same zeros is searched once.
+    Raises TilepassError where nothing can be compiled here.
+    """
+    if context.trial is None:
+        raise TilepassError("order=search compiles candidates, and there is no compiler at hand")
+    file = cache_folder("zero-mma-orders") / f"{_key(module, known, drop_loads, context)}.json"
+    verdicts = _read(file)
+    if verdicts is None:
+        candidates = [heuristic] + [
+            uniform
+            for name in _UNIFORM
+            if (uniform := {site.index: name for site in sites}) != heuristic
+        ]
+        verdicts = [_try(module, orders, known, drop_loads, context) for orders in candidates]
+        write_json(file, [asdict(verdict) for verdict in verdicts])
+    best = verdicts[0]
+    for verdict in verdicts[1:]:
+        if _is_better(verdict, best):
+            best = verdict
+    reason = (
+        f"best of {len(verdicts)} compiled candidates: {best.local_accesses} local accesses, "
+        f"{best.stalls} issue-stall cycles, {best.mma_count} mma.sync"
+    )
+    return {site.index: Choice(best.orders[site.index], reason) for site in sites}
+
+
+def _is_better(one: Verdict, other: Verdict) -> bool:
+    if one.local_accesses != other.local_accesses:
+        return one.local_accesses < other.local_accesses and one.stalls < other.stalls
+    return one.stalls < other.stalls * (1 - UNDECIDED)
+
+
+def _try(
+    module: Module,
+    orders: Orders,
+    known: Mapping[int, Known],
+    drop_loads: bool,
+    context: PassContext,
+) -> Verdict:
+    candidate = copied(module)
+    rewrites = [
+        Rewrite(site, known[site.index].zeros, order)
+        for site in gemm_sites(candidate)
+        if isinstance(site, GemmSite) and (order := orders.get(site.index, DENSE)) != DENSE
+    ]
+    rewrite_all(rewrites, drop_loads=drop_loads)
+    assert context.trial is not None
+    figures = context.trial(candidate)
+    assert isinstance(figures, BinaryFigures)
+    return Verdict(
+        dict(orders),
+        figures.local_loads + figures.local_stores,
+        issue_stalls(figures.sass),
+        figures.mma_count,
+    )
+
+
+def _key(module: Module, known: Mapping[int, Known], drop_loads: bool, context: PassContext) -> str:
+    """A hash of the module without its locations, the zeros, and all that judges it."""
+    text = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
+    zeros = [(index, str(each.zeros)) for index, each in sorted(known.items()) if each.zeros]
+    # Where the compiler is to leave its files changes nothing in them.
+    options = [
+        (name, " ".join(word for word in str(value).split() if "/" not in word))
+        for name, value in sorted(context.compile_options.items())
+    ]
+    asked = (options, zeros, drop_loads, _UNIFORM)
+    told = repr((tool_hash(), str(context.compiler), str(context.target), asked))
+    return hashlib.sha256(f"{told}\n{text}".encode()).hexdigest()
+
+
+def _read(file: Path) -> list[Verdict] | None:
+    if not file.is_file():
+        return None
+    try:
+        rows = json.loads(file.read_text())
+        return [
+            Verdict(
+                {int(index): name for index, name in row.pop("orders").items()},
+                **row,
+            )
+            for row in rows
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TilepassError(f"{file}: not a record of candidates; remove it ({error})") from error
+
+
+# nvdisasm prints an instruction of 128 bits as two lines, each with 64 of its bits.
+_WORDS = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
+# Bits 105 to 108 of an instruction, from Volta on (Jia et al. 2018, "Dissecting the NVIDIA Volta
+# GPU architecture via microbenchmarking", section 2.1).
+_STALL_SHIFT = 105 - 64
+_STALL_MASK = 0xF
+
+
+def issue_stalls(sass: str) -> int:
+    """The sum over all instructions of the cycles for which a warp's issue waits after them."""
+    words = [int(word, 16) for word in _WORDS.findall(sass)]
+    return sum(word >> _STALL_SHIFT & _STALL_MASK for word in words[1::2])

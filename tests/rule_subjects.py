@@ -7,17 +7,18 @@ from tests.rule_mutants_run import Subject
 _ZERO, _PROTOCOL = "analysis/zero_structure", "sim/protocol"
 _INTEGERS = "tests/test_zero_structure_integers.py"
 _DATA = "tests/test_zero_structure_data.py"
+_OPS = "tests/test_zero_structure_ops.py"
 _KERNELS = "tests/test_zero_structure.py"
 
 _DOMAINS = {
-    "intervals.py": (_INTEGERS, _DATA, _KERNELS),
-    "integers.py": (_INTEGERS, _KERNELS),
+    "intervals.py": (_INTEGERS, _DATA, _OPS, _KERNELS),
+    "integers.py": (_INTEGERS, _OPS, _KERNELS),
     "known_integers.py": (_INTEGERS,),
-    "zero_bytes.py": (_DATA, _KERNELS),
-    "floats.py": (_DATA, _KERNELS),
-    "values.py": (_DATA, _KERNELS),
-    "private.py": (_DATA, _KERNELS),
-    "shared.py": (_DATA, _KERNELS),
+    "zero_bytes.py": (_DATA, _OPS, _KERNELS),
+    "floats.py": (_DATA, _OPS, _KERNELS),
+    "values.py": (_DATA, _OPS, _KERNELS),
+    "private.py": (_DATA, _OPS, _KERNELS),
+    "shared.py": (_DATA, _OPS, _KERNELS),
 }
 
 _RULES = ("tests/test_sim_protocol_exact.py", "tests/test_sim_protocol_rules.py")
@@ -46,7 +47,7 @@ _WAITS = tuple(
 
 SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
-    *(Subject(f"{_ZERO}/{name}.py", (_KERNELS,)) for name in _INTERPRETED),
+    *(Subject(f"{_ZERO}/{name}.py", (_OPS, _KERNELS)) for name in _INTERPRETED),
     *(Subject(f"analysis/{name}.py", _DOTS, _WAITS) for name in ("dot_waits", "dot_registers")),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)

@@ -149,14 +149,14 @@ def size_of(kind: Type) -> int | None:
         if not kind.packed:
             offset = -(-offset // alignment) * alignment
         offset += size
-    alignment = 1 if kind.packed else alignment_of(kind)
-    return -(-offset // alignment) * alignment
+    return -(-offset // alignment_of(kind)) * alignment_of(kind)
 
 
 @cache
 def alignment_of(kind: Type) -> int:
     """The alignment in bytes that LLVM gives a type on NVPTX."""
     if isinstance(kind, Fields):
-        return max((alignment_of(member) for member in kind.members), default=1)
+        members = () if kind.packed else kind.members
+        return max((alignment_of(member) for member in members), default=1)
     size = size_of(kind) or 1
     return 1 << (size - 1).bit_length()

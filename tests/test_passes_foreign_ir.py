@@ -29,7 +29,7 @@ from tilepass.passes.triton import (
     flatten_loops,
     warp_specialize_legality,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import LayoutError
+from tilepass.passes.triton.epilogue_warp_specialize.windows import LayoutError
 
 LIT_TESTS = Path(__file__).resolve().parents[1] / "lit_tests" / "passes" / "cute"
 _ERRORS = [

@@ -31,15 +31,12 @@ from tilepass.core.refusal import Refusal
 from tilepass.core.registry import find_pass, source_hash
 from tilepass.ir import engine
 from tilepass.ir.loops import outermost_loops
-from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
 from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
-from tilepass.passes.triton.epilogue_warp_specialize.description import (
-    PersistentNest,
-)
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.match import match
-from tilepass.passes.triton.epilogue_warp_specialize.options import Options, Plan
-from tilepass.passes.triton.epilogue_warp_specialize.schemes import choose
-from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
+from tilepass.passes.triton.epilogue_warp_specialize.options import Options, limits_of
+from tilepass.passes.triton.epilogue_warp_specialize.plan import Plan, shared_bytes
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import SCHEMES, choose
 from tilepass.sim.equivalence import assert_equivalent
 from tilepass.sim.inputs import parse_shapes
 from tilepass.sim.protocol.check import find
@@ -113,18 +110,17 @@ def test_values_protocol_and_binary(kind: str, scheme: str) -> None:
     assert limits is not None
     plan = choose(SCHEMES[scheme], nest, Options(stages=STAGES), limits)
     assert isinstance(plan, Plan)
-    estimated = SCHEMES[scheme].shared_bytes(nest, plan)
+    estimated = shared_bytes(nest, plan)
     assert 0 <= estimated - compiled.kernel.metadata.shared <= 2048
 
 
 def test_two_buffers_for_c() -> None:
-    scheme = "cooperative"
-    compiled = compile_small("two stores", f"scheme={scheme},stages=2,c-buffers=2")
+    compiled = compile_small("two stores", "scheme=cooperative,stages=2,c-buffers=2")
     check_values(compiled, (0, 1, 3))
     check_protocol(compiled, (0, 1, 3))
     nest = nest_of(compiled.before)
     assert isinstance(nest, PersistentNest)
-    estimated = SCHEMES[scheme].shared_bytes(nest, Plan(SCHEMES[scheme].name, 2, 2))
+    estimated = shared_bytes(nest, Plan("cooperative", 2, 2))
     assert 0 <= estimated - compiled.kernel.metadata.shared <= 2048
 
 

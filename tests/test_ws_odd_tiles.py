@@ -11,7 +11,7 @@ from tests.ws_core_support import compile_with
 from tests.ws_split_kernels import Nest, run_pass
 from tilepass.core.errors import PassFailure
 from tilepass.ir import engine
-from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
+from tilepass.passes.triton.epilogue_warp_specialize.schemes import SCHEMES
 
 _TILES = list(itertools.product((64, 256), (8, 16, 32, 256), (4, 8)))
 

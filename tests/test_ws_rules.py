@@ -14,14 +14,14 @@ from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Module, Operation, ir, operations
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.match import candidate_loops, match
-from tilepass.passes.triton.epilogue_warp_specialize.read_back import (
+from tilepass.passes.triton.epilogue_warp_specialize.order import (
     may_read,
     place_of,
     read_back_obstacle,
     store_again_obstacle,
     stores_of,
+    written_roots,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.scalars import written_roots
 
 HOPPER = Target("cuda", 90)
 Changes = tuple[tuple[str, str], ...]

@@ -21,18 +21,18 @@ from tilepass.ir.layouts import (
     TensorType,
 )
 from tilepass.ir.loops import outermost_loops
-from tilepass.passes.triton.epilogue_warp_specialize.budget import (
+from tilepass.passes.triton.epilogue_warp_specialize.axes import TileSlice, slice_of
+from tilepass.passes.triton.epilogue_warp_specialize.match import match
+from tilepass.passes.triton.epilogue_warp_specialize.options import (
     Limits,
     limits_of,
     requested_registers,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.match import match
-from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_parts
-from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import TileSlice, slice_of
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
+from tilepass.passes.triton.epilogue_warp_specialize.windows import (
     LayoutError,
     Layouts,
     Window,
+    column_parts,
     descriptor_of_box,
     fitted_blocked,
     fitted_mma,

@@ -13,23 +13,15 @@ from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module, copied_at
 from tilepass.ir.loops import Loop, nest_of
-from tilepass.passes.triton.epilogue_warp_specialize.budget import limits_of
-from tilepass.passes.triton.epilogue_warp_specialize.cost_model import scheme_choice
-from tilepass.passes.triton.epilogue_warp_specialize.description import (
-    DESCRIPTOR_MAKERS,
-    PersistentNest,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.late import late_refusal
-from tilepass.passes.triton.epilogue_warp_specialize.machine import Machine
-from tilepass.passes.triton.epilogue_warp_specialize.match import (
-    candidate_loops,
-    match,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.options import Options as _Options
-from tilepass.passes.triton.epilogue_warp_specialize.options import Plan
-from tilepass.passes.triton.epilogue_warp_specialize.schemes import Scheme, choose
-from tilepass.passes.triton.epilogue_warp_specialize.table import SCHEMES
-from tilepass.passes.triton.epilogue_warp_specialize.work import epilogue_work
+
+from .build import build
+from .cost_model import epilogue_work, scheme_choice
+from .description import DESCRIPTOR_MAKERS, PersistentNest
+from .match import candidate_loops, match
+from .options import Machine, limits_of
+from .options import Options as _Options
+from .plan import Plan, late_refusal
+from .schemes import SCHEMES, Scheme, choose
 
 _AS_IT_IS = "none"
 
@@ -171,7 +163,7 @@ class EpilogueWarpSpecialize(Pass):
         for each in nest.invariant:
             if each.name in DESCRIPTOR_MAKERS:
                 context.remarks.passed(each, "made once, in front of the tile loop")
-        _build(nest, plan, machine)
+        build(nest, plan, machine)
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         return attempt(self._choose, SCHEMES[name], nest, machine, at=nest.dot)
@@ -191,7 +183,7 @@ class EpilogueWarpSpecialize(Pass):
             # Building stands on what a nest was asked before: its plan is made, not taken over.
             plan = self._plan(name, same, machine)
             assert isinstance(plan, Plan)
-            _build(same, plan, machine)
+            build(same, plan, machine)
         return copy
 
     def _facts(
@@ -212,11 +204,6 @@ class EpilogueWarpSpecialize(Pass):
         asked_for = scheme != "auto" and _can_be_meant(loop)
         forced = f"scheme={scheme}, but this loop cannot be specialized so" if asked_for else ""
         context.refuse(refusal, "not specialized", forced=forced)
-
-
-def _build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
-    nest.move_invariant()
-    SCHEMES[plan.scheme].build(nest, plan, machine)
 
 
 def _loss(nest: PersistentNest) -> Callable[[str], str]:

@@ -1,4 +1,4 @@
-"""Which scheme for which nest, from measurements on an H200."""
+"""Which scheme for which nest, from measurements on an H200; how much an epilogue computes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import math
 from collections.abc import Mapping
 
 from tilepass.core.decisions import Choice, Fact
+from tilepass.ir.engine import Operation, operations
+from tilepass.ir.layouts import TensorType, parse_type
+
+from .description import PersistentNest, once
 
 # Slots below which the latency of TMA showed.
 _ENOUGH_STAGES = 3
+
 # The tile that ping-pong was measured with, and the widest whose accumulator 4 warps can hold.
 _PING_PONG_TILE = (128, 128)
+
 # Instructions for an element of the tile (`epilogue_work`). A group of four warps that is alone in
 # its epilogue issues half of what eight can, and takes twice as long for it; past this the main
 # loop of the other group does not hide it.
@@ -49,3 +55,49 @@ def scheme_choice(facts: Mapping[str, Fact]) -> Choice | None:
         if suits and isinstance(stages, int) and stages >= _ENOUGH_STAGES:
             return Choice(scheme, reason)
     return None
+
+
+# SASS instructions for an element of 32 bits, as counted in what ptxas 12.8 makes for sm_90 of an
+# epilogue with the operation less one without it (benchmarks/epilogue_work.py).
+_INSTRUCTIONS: Mapping[str, int] = {
+    "math.exp": 5,
+    "math.exp2": 4,
+    "math.log": 6,
+    "math.log2": 5,
+    "math.erf": 28,
+    "math.tanh": 20,
+    "math.sin": 30,
+    "math.cos": 30,
+    "math.sqrt": 7,
+    "math.rsqrt": 4,
+    "arith.divf": 5,
+    "tt.precise_sqrt": 20,
+    "tt.precise_divf": 12,
+    # A function of libdevice: unknown, and not short.
+    "tt.extern_elementwise": 28,
+}
+
+# Layouts, shapes and constants cost moves at most; what is loaded or stored is no arithmetic.
+_FREE = ("ttg.", "tt.", "ttng.", "scf.", "arith.constant", "arith.truncf", "arith.extf")
+
+
+@once
+def epilogue_work(nest: PersistentNest) -> float:
+    """Instructions that the epilogue computes with for each element of the tile, estimated."""
+    m, n, _ = nest.tile
+    inside = [each for top in nest.epilogue for each in operations(top)]
+    return round(sum(_instructions(each) for each in inside) / (m * n), 1)
+
+
+def _instructions(operation: Operation) -> int:
+    """Of all threads together; an operation on scalars counts nothing."""
+    if not len(operation.results):
+        return 0
+    result = parse_type(operation.results[0].type)
+    if not isinstance(result, TensorType):
+        return 0
+    each = _INSTRUCTIONS.get(operation.name)
+    if each is None:
+        is_assembly = operation.name == "tt.elementwise_inline_asm"
+        each = 0 if operation.name.startswith(_FREE) and not is_assembly else 1
+    return each * math.prod(result.shape)

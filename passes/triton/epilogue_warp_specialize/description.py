@@ -21,16 +21,11 @@ from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Operation, ir, operations, same_value
-from tilepass.ir.layouts import (
-    NvmmaShared,
-    TensorDescType,
-    TensorType,
-    element_bits,
-    parse_type,
-)
+from tilepass.ir.layouts import NvmmaShared, TensorDescType, TensorType, element_bits, parse_type
 from tilepass.ir.loops import Carried, Loop, defining_operation
 
 _Arguments = TypeVarTuple("_Arguments")
+
 _Found = TypeVar("_Found")
 
 # Pure to the program, yet no partition may repeat them: they write a descriptor to global memory.

@@ -1,29 +1,55 @@
-"""From a module to the description of its persistent nest, or the reason why there is none."""
+"""From a module to the description of its persistent nest, or the reason why there is none.
+
+Kernels may return early in front of the tile loop:
+
+^bb0:                                   // if M == 0 or N == 0: return
+  cf.cond_br %empty, ^bb1, ^bb2
+^bb1:
+  tt.return
+^bb2:
+  scf.for %tile = ... { ... }
+  tt.return
+
+What is specialized stays in its block. Up to `ttg.warp_specialize` the other warps wait for what
+the default warps tell them, and every return of the kernel, an early one too, tells them to exit
+first (ConvertWarpSpecializeToLLVM, Triton 3.6 to 3.9).
+"""
 
 from __future__ import annotations
 
-from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle, root_of
 from tilepass.analysis.nest_facts import dots_in
 from tilepass.core.pass_base import Target
-from tilepass.ir.engine import Module, ir, operations
-from tilepass.ir.loops import FOR, Loop, LoopNest, nest_of, outermost_loops
-from tilepass.ir.walks import function_of, module_integer, nested
-from tilepass.passes.triton.epilogue_warp_specialize.description import (
-    PersistentNest,
-    Refusal,
+from tilepass.core.refusal import Refusal
+from tilepass.ir.effects import Effect, effects_of
+from tilepass.ir.engine import Module, Operation, ir, operations
+from tilepass.ir.layouts import TensorType, parse_type
+from tilepass.ir.loops import (
+    FOR,
+    Loop,
+    LoopNest,
+    backward_slice,
+    defining_operation,
+    nest_of,
+    outermost_loops,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.early_returns import (
-    early_return_obstacle,
-    way_to,
+from tilepass.ir.walks import function_of, module_integer, nested, users
+
+from .description import PersistentNest, TileLoad, TmaStore, bytes_of
+from .match_main_loop import (
+    LOAD,
+    invariant_operations,
+    match_main_loop,
+    varying_descriptor,
+    wrong_load,
 )
-from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import invariant_operations
-from tilepass.passes.triton.epilogue_warp_specialize.match_epilogue import match_epilogue
-from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import match_main_loop
-from tilepass.passes.triton.epilogue_warp_specialize.producer import producer_roots
-from tilepass.passes.triton.epilogue_warp_specialize.scalars import scalar_obstacle
-from tilepass.passes.triton.epilogue_warp_specialize.scratch import scratch_of
+from .order import producer_roots, read_behind_store, scalar_obstacle
 
 SPECIALIZE = "ttg.warp_specialize"
+
 _HOPPER = 90
 
 
@@ -162,3 +188,167 @@ def _wrong_carried(nest: LoopNest) -> Refusal | None:
         if any(True for _ in carried.result.uses):
             return Refusal(nest.outer.operation, "a result of the tile loop is used behind it")
     return None
+
+
+STORE, _CONVERT, _POINTER_STORE = "tt.descriptor_store", "ttg.convert_layout", "tt.store"
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """Loads and stores of a tile (see PersistentNest)."""
+
+    tile_loads: tuple[TileLoad, ...]
+    tma_stores: tuple[TmaStore, ...]
+    pointer_stores: tuple[Operation, ...]
+
+
+def match_epilogue(nest: LoopNest) -> Epilogue | Refusal:
+    """The loads and stores around the inner loop, or what would not work in a partition."""
+    stores: list[TmaStore] = []
+    pointers: list[Operation] = []
+    for each in nest.after:
+        if each.name == STORE:
+            store = TmaStore(each, *_staged(each))
+            if store.unknown_place is not None:
+                return store.unknown_place
+            if varying := varying_descriptor(nest.outer, each, store.descriptor):
+                return varying
+            if store.block.shape != tuple(ir.RankedTensorType(store.value.type).shape):
+                return Refusal(each, "the stored tile is not of the descriptor's shape")
+            stores.append(store)
+        elif (inside := _pointer_stores(each)) is not None:
+            pointers.extend(inside)
+        elif effects_of(each) & ~Effect.READ:
+            return Refusal(each, f"{each.name} in the epilogue is neither computation nor store")
+    if not stores and not pointers:
+        return Refusal(nest.outer.operation, "the tile loop stores nothing")
+    if read := read_behind_store(nest):
+        return read
+    return Epilogue(tuple(_tile_loads(nest)), tuple(stores), tuple(pointers))
+
+
+def _pointer_stores(operation: Operation) -> list[Operation] | None:
+    """The `tt.store`s in and including an operation; None where it does anything else to memory
+    but read it, or stores nothing."""
+    stores = [each for each in operations(operation) if each.name == _POINTER_STORE]
+    others = [each for each in operations(operation) if not each.regions and each not in stores]
+    if not stores or any(effects_of(each) & ~Effect.READ for each in others):
+        return None
+    return stores
+
+
+def _staged(store: Operation) -> tuple[ir.Value, tuple[Operation, ...]]:
+    """The value in front of conversions that only the store uses, and these."""
+    value, dropped = store.operands[1], list[Operation]()
+    while True:
+        source = defining_operation(value)
+        if source is None or source.name != _CONVERT or len(users(value)) != 1:
+            return value, tuple(dropped)
+        dropped.append(source)
+        value = source.operands[0]
+
+
+def _tile_loads(nest: LoopNest) -> Iterator[TileLoad]:
+    """The TMA loads that a producer may run ahead of.
+
+    What the nest also stores is loaded where the source says so: in the consumer.
+    """
+    written = {
+        root_of(each.operands[0])
+        for operation in nest.after
+        for each in operations(operation)
+        if effects_of(each) & Effect.WRITE and not each.regions
+    }
+    for each in (*nest.before, *nest.after):
+        if each.name != LOAD:
+            continue
+        load = TileLoad(each)
+        root = root_of(load.descriptor)
+        if root is None or root in written or None in written:
+            continue
+        sources = backward_slice(list(load.coordinates), nest.outer.operation)
+        if wrong_load(nest.outer, load) is None and nest.inner[0].operation not in sources:
+            yield load
+
+
+def scratch_of(nest: LoopNest, loads: Sequence[TileLoad], stores: Sequence[TmaStore]) -> int:
+    """Bytes that the epilogue of a nest needs at a time, its rerouted loads and stores left out.
+
+    A conversion between layouts goes through shared memory as a whole. Where the value does not
+    depend on a tile that was loaded or computed, Triton converts the narrow tensors instead from
+    which it is broadcast.
+    """
+    gone = {each for store in stores for each in store.dropped}
+    gone |= {load.operation for load in loads}
+    left = [each for operation in nest.after for each in operations(operation) if each not in gone]
+    return max((_scratch_of(each, nest, gone) for each in left), default=0)
+
+
+def _scratch_of(operation: Operation, nest: LoopNest, gone: set[Operation]) -> int:
+    if operation.name == "tt.descriptor_load":
+        return _most_bytes(operation.results)
+    if operation.name == "tt.reduce":
+        return _most_bytes(operation.operands)
+    if operation.name != "ttg.convert_layout":
+        return 0
+    source = defining_operation(operation.operands[0])
+    if source is not None and source in gone:
+        return 0
+    sources = backward_slice([operation.operands[0]], nest.outer.operation)
+    whole = _most_bytes(operation.operands)
+    depends = nest.inner[0].operation in sources or any(_loads(each, whole) for each in sources)
+    return whole if depends else 0
+
+
+def _loads(operation: Operation, size: int) -> bool:
+    """Whether an operation loads a tensor of at least half as many bytes."""
+    reads = effects_of(operation) & Effect.READ
+    return bool(reads) and 2 * _most_bytes(operation.results) >= size
+
+
+def _most_bytes(values: Iterable[ir.Value]) -> int:
+    kinds = [parse_type(value.type) for value in values]
+    tensors = [each for each in kinds if isinstance(each, TensorType) and each.pointee is None]
+    return max(map(bytes_of, tensors), default=0)
+
+
+_RETURN, _BRANCH = "tt.return", "cf.cond_br"
+
+
+def early_return_obstacle(loop: Operation) -> Refusal | None:
+    """Why the kernel reaches a loop of its own block otherwise than past branches that return, and
+    leaves it otherwise than to its end."""
+    way = way_to(loop.block)
+    if way is None:
+        return Refusal(
+            loop,
+            "a branch in front of the tile loop does not lead to a return alone",
+            "do nothing else where the kernel returns early",
+        )
+    if any(len(block.arguments) for block in way[1:]):
+        return Refusal(loop, "a branch in front of the tile loop hands values on")
+    last = _terminator(loop.block)
+    if last.name != _RETURN:
+        return Refusal(last, "the kernel branches behind the tile loop")
+    return None
+
+
+def way_to(wanted: ir.Block) -> list[ir.Block] | None:
+    """The blocks of a kernel that run up to and including `wanted`, in this order; None where a
+    branch on the way has another way out than a block that only returns."""
+    way = [wanted.region.blocks[0]]
+    while way[-1] != wanted:
+        last = _terminator(way[-1])
+        onward = [block for block in last.successors if not _only_returns(block)]
+        if last.name != _BRANCH or len(onward) != 1 or onward[0] in way:
+            return None
+        way.append(onward[0])
+    return way
+
+
+def _only_returns(block: ir.Block) -> bool:
+    return [view.operation.name for view in block] == [_RETURN]
+
+
+def _terminator(block: ir.Block) -> Operation:
+    return block.operations[len(block.operations) - 1].operation

@@ -1,13 +1,23 @@
-"""The options of the pass, and the plan that they and the budgets end in."""
+"""What is asked for, and what the target has: registers, shared memory, the Triton that reads."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 from tilepass.core.errors import OptionError
+from tilepass.core.pass_base import Target
+from tilepass.core.refusal import Refusal
+from tilepass.ir.build_async import buffer_of
+from tilepass.ir.layouts import TensorType, element_bits
+from tilepass.ir.shared_memory import tma_alignment
+
+from .description import PersistentNest
 
 SchemeName = Literal["cooperative", "ping-pong", "split-consumer"]
+
 Subtiles = Literal[1, 2, 4]
 
 
@@ -54,19 +64,116 @@ class Options:
         }
 
 
+_LANES = 32
+
+# Registers are handed out to groups of so many warps, in steps of so many a thread
+# (PTX ISA, setmaxnreg).
+_GROUP_WARPS = 4
+
+_STEP = 8
+
+FEWEST_REGISTERS = 24
+"""Registers of a thread that only issues copies: the least that setmaxnreg knows."""
+
+_MOST_REGISTERS = 240
+
+# What a thread needs beside its accumulator: the values of the epilogue in flight, addresses,
+# counters. Without spills at 168 registers with an accumulator of 128 (measured by ptxas).
+_WORKING_REGISTERS = 40
+
+
 @dataclass(frozen=True)
-class Plan:
-    """What is built: the scheme and its numbers, all of them decided."""
+class Limits:
+    """What one program may have of a multiprocessor: bytes of shared memory, 32-bit registers."""
 
-    scheme: SchemeName
-    stages: int
-    c_buffers: int = 1
-    epilogue_subtile: Subtiles = 1
-    late_subtiles: int = 0
-    alternate_epilogues: bool = False
+    shared_bytes: int
+    registers: int
 
-    def __str__(self) -> str:
-        pieces = f", {self.epilogue_subtile} subtiles" if self.epilogue_subtile > 1 else ""
-        pieces += f", {self.late_subtiles} of them late" if self.late_subtiles else ""
-        pieces += ", alternating" if self.alternate_epilogues else ""
-        return f"{self.scheme}, {self.stages} stages, {self.c_buffers} C buffers{pieces}"
+
+# CUDA C++ Programming Guide, technical specifications per compute capability: registers per thread
+# block.
+_REGISTERS: Mapping[int | str, int] = {90: 64 * 1024}
+
+
+def limits_of(target: Target) -> Limits | None:
+    """The limits of a target, None where they are not known."""
+    registers, shared_bytes = _REGISTERS.get(target.arch), target.shared_bytes
+    if registers is None or shared_bytes is None:
+        return None
+    return Limits(shared_bytes, registers)
+
+
+def requested_registers(
+    limits: Limits, default_warps: int, partitions: Sequence[tuple[int, bool]]
+) -> tuple[int, ...]:
+    """`requestedRegisters` of the partitions, given as (warps, computes).
+
+    Those that only copy take the least; what they leave goes to those that compute, the default
+    region among them, in equal parts. Triton rounds warps up to whole groups and gives the default
+    region what the partitions leave.
+    """
+    copying = sum(warps for warps, computes in partitions if not computes)
+    heavy = _groups(default_warps) + sum(
+        _groups(warps) for warps, computes in partitions if computes
+    )
+    light = _groups(copying)
+    per_thread = limits.registers // ((heavy + light) * _GROUP_WARPS * _LANES) // _STEP * _STEP
+    left = (heavy + light) * per_thread - light * FEWEST_REGISTERS
+    share = min(_MOST_REGISTERS, left // heavy // _STEP * _STEP)
+    return tuple(share if computes else FEWEST_REGISTERS for _, computes in partitions)
+
+
+def _groups(warps: int) -> int:
+    return -(-warps // _GROUP_WARPS)
+
+
+def registers_obstacle(nest: PersistentNest, accumulator: int, available: int) -> Refusal | None:
+    """A refusal where an accumulator of so many registers a thread would be spilled."""
+    if accumulator + _WORKING_REGISTERS <= available:
+        return None
+    return Refusal(
+        nest.dot,
+        f"the accumulator takes {accumulator} registers a thread and the rest "
+        f"{_WORKING_REGISTERS}: a consumer has {available}",
+        "take a smaller tile",
+    )
+
+
+BARRIER_BYTES = 8
+
+# Captures of the partitions and their state (well under 256 bytes), and the gaps in front of
+# buffers, which begin at multiples of 1024 bytes at most.
+OVERHEAD_BYTES = 1024
+
+
+def array_bytes(block: TensorType, slots: int) -> int:
+    """An array of buffers for a block, as `buffer_of` makes it, and the gap behind it."""
+    size = math.prod(buffer_of(block, slots).shape) * element_bits(block.element) // 8
+    alignment = tma_alignment(block.encoding)
+    return -(-size // alignment) * alignment
+
+
+def ring_bytes(blocks: Iterable[TensorType], slots: int) -> int:
+    """A ring of slots with buffers for these blocks, its barriers included."""
+    return sum(array_bytes(block, slots) for block in blocks) + 2 * BARRIER_BYTES * slots
+
+
+# A dot is issued before the slot of the one before is handed back: with one slot nobody moves.
+_FEWEST_STAGES = 2
+
+_MOST_STAGES = 12
+
+
+def stage_counts(options: Options) -> list[int]:
+    """The numbers of slots for the dot's operands that the options allow, largest first."""
+    if options.stages == "auto":
+        return list(range(_MOST_STAGES, _FEWEST_STAGES - 1, -1))
+    return [options.stages]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The Triton that reads what is built, and what the target has for one program."""
+
+    triton_version: tuple[int, ...]
+    limits: Limits

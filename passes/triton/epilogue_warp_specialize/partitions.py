@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.passes.triton.epilogue_warp_specialize.description import DESCRIPTOR_MAKERS
-from tilepass.passes.triton.epilogue_warp_specialize.early_returns import way_to
+
+from .description import DESCRIPTOR_MAKERS
+from .match import way_to
 
 # Up to Triton 3.6 captures are operands of warp_specialize, then of its region of partitions.
 _CAPTURED_BY_PARTITIONS = (3, 7)

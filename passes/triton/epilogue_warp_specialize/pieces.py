@@ -1,59 +1,53 @@
-"""An epilogue in pieces: how a consumer takes its window of the tile through small buffers."""
+"""An epilogue in pieces: what each computes, and what moves it; rows, and boxes of descriptors.
+
+Rows and columns that an epilogue loads (a bias, a scale), kept in shared memory.
+
+Before:  for each tile: dots; %b = tt.load of a row; accumulator + broadcast %b
+After:   for each tile: %b = tt.load; first dot; ttg.local_store %b; dots;
+                        for each piece: %p = ttg.local_load of its part of the row ...
+
+In front of the first dot a row takes a register or two of every thread, and its latency passes
+under the dot. Without the buffer Triton would load it in the accumulator's layout, every thread a
+quarter of it, where it is used: behind the main loop, with its latency in the open.
+
+Descriptors of another box: half a tile, or one piece of an epilogue.
+
+The launcher builds each tensor map from the types of the compiled kernel's arguments, so that a
+descriptor argument may be given another type where every use of it is rewritten; the same holds for
+descriptors that the kernel makes itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilepass.ir.build_async import AsyncBuilder, buffer_of
+from tilepass.analysis.memory_order import root_of
+from tilepass.core.refusal import Refusal
+from tilepass.ir.build import set_attribute
+from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.ir.layouts import TensorType
+from tilepass.ir.layouts import (
+    MemDescType,
+    SwizzledShared,
+    TensorDescType,
+    TensorType,
+    element_bits,
+    parse_type,
+)
 from tilepass.ir.loops import defining_operation
 from tilepass.ir.walks import users
-from tilepass.passes.triton.epilogue_warp_specialize.description import (
-    PersistentNest,
-    Refusal,
-    bytes_of,
-    in_memory,
-    tensor_type,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.footprint import array_bytes, ring_bytes
-from tilepass.passes.triton.epilogue_warp_specialize.match_descriptors import varying_descriptor
-from tilepass.passes.triton.epilogue_warp_specialize.rings import (
-    Cursor,
-    Ring,
-    allocate_barriers,
-    allocate_ring,
-    hand_back,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.rows import Rows, rows_of
-from tilepass.passes.triton.epilogue_warp_specialize.subtile import column_part, column_parts
-from tilepass.passes.triton.epilogue_warp_specialize.tile_axes import (
-    ACCUMULATOR,
-    CONVERT,
-    Needed,
-    TileSlice,
-    is_spread,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.tile_boxes import Boxes, boxes_of
-from tilepass.passes.triton.epilogue_warp_specialize.tile_clone import (
-    TileClone,
-    layouts_for,
-    shifted,
-    unread,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import (
-    LayoutError,
-    Layouts,
-    Window,
-)
-from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile
+
+from .axes import ACCUMULATOR, CONVERT, STORES, Needed, TileSlice, is_spread
+from .clones import Scalars, TileClone, layouts_for, unread
+from .description import PersistentNest, bytes_of, in_memory, once, tensor_type
+from .match_main_loop import varying_descriptor
+from .options import array_bytes, ring_bytes
+from .windows import Axes, LayoutError, Layouts, Window, column_part, descriptor_of_box
 
 _COLUMNS = 1
-# No array has so many rows and so many columns. A negative coordinate would do by PTX's text, but
-# TMA stores with one failed on an H200.
-_OUTSIDE = 1 << 30
+
 _CONVERSIONS = frozenset(
     ("arith.truncf", "arith.extf", "tt.fp_to_fp", CONVERT, "tt.descriptor_store")
 )
@@ -122,7 +116,7 @@ class Pieces:
 
     def _scratch_of(self, needed: Needed) -> int:
         operation = needed.operation
-        if operation.name != CONVERT or _is_read_so(operation, self.nest):
+        if operation.name != CONVERT or is_read_so(operation, self.nest):
             return 0
         type_ = self.layouts.type(tensor_type(operation.results[0]), needed.axes)
         if is_spread(operation.operands[0]):
@@ -178,185 +172,7 @@ def _uncut(
     return Refusal(nest.dot, f"pieces of the dot's result are of {piece}, wanted as {wanted}")
 
 
-@dataclass(frozen=True)
-class PieceBuffers:
-    """A consumer's own: an array of staging buffers for each TMA store, a ring for each tile load,
-    all of `count` slots; a buffer for each row.
-
-    `in_place`: a piece is stored from the slot that it was loaded to. There is a slot for every
-    piece of a tile, and one `empty` barrier for all of them: they are handed back together, behind
-    the first dot of the next tile, when the stores have been read without anybody waiting.
-    """
-
-    count: int
-    staging: tuple[ir.Value, ...]
-    rings: tuple[Ring, ...]
-    rows: tuple[ir.Value, ...]
-    in_place: bool = False
-
-
-def allocate_pieces(
-    pieces: Pieces, count: int, in_place: bool, builder: AsyncBuilder
-) -> PieceBuffers:
-    """Buffers for `count` pieces of every load and store."""
-    rows = pieces.rows.allocate(builder)
-    if in_place:
-        (block,) = pieces.load_blocks
-        slots = builder.local_alloc(builder.type(buffer_of(block, count)))
-        full, empty = allocate_barriers(builder, count), allocate_barriers(builder, 1)
-        return PieceBuffers(count, (slots,), (Ring(count, (slots,), full, empty),), rows, True)
-    staging = [
-        builder.local_alloc(builder.type(buffer_of(block, count))) for block in pieces.store_blocks
-    ]
-    rings = [allocate_ring(builder, [block], count) for block in pieces.load_blocks]
-    return PieceBuffers(count, tuple(staging), tuple(rings), rows)
-
-
-class PieceRun:
-    """A consumer's epilogue of one tile while it is built.
-
-    `is_real` (i1) is False where there is no such tile: TMA stores go outside of the array then.
-    """
-
-    def __init__(
-        self,
-        pieces: Pieces,
-        buffers: PieceBuffers,
-        tile: Tile,
-        is_real: ir.Value | None = None,
-    ) -> None:
-        self._pieces, self._nest, self._buffers = pieces, pieces.nest, buffers
-        self._builder, self._rows, self._is_real = tile.builder, pieces.rows, is_real
-        self._loads = [load.operation for load in self._nest.tile_loads]
-        self._stores = [store.operation for store in self._nest.tma_stores]
-        self._parts = [
-            TileClone(pieces.source, window, pieces.layouts, tile.clones.__getitem__)
-            for window in pieces.windows
-        ]
-        self._row_values: list[ir.Value] = []
-        self._scalars = tile.clones.__getitem__
-
-    def load_rows(self) -> None:
-        """Before the tile's first dot: load rows and columns, a register or two of them."""
-        self._row_values = self._rows.load(self._pieces.source, self._scalars, self._builder)
-
-    def keep_rows(self, builder: AsyncBuilder) -> None:
-        """Behind the tile's first dot: put the rows where the pieces read them."""
-        for value, buffer in zip(self._row_values, self._buffers.rows, strict=True):
-            builder.local_store(value, buffer)
-
-    def hand_back(self, builder: AsyncBuilder, is_later: ir.Value) -> None:
-        """Behind a tile's first dot: the slots of the tile before, where they were stored from."""
-        if not self._buffers.in_place:
-            return
-        builder.tma_store_wait(0)
-        (ring,) = self._buffers.rings
-        builder.arrive_barrier(builder.slot(ring.empty, builder.constant(0)), is_later)
-
-    def columns(self, accumulator: ir.Value) -> list[ir.Value]:
-        """The pieces of the dot's result, from left to right."""
-        return column_parts(self._builder, accumulator, len(self._parts))
-
-    def run(
-        self, values: Sequence[ir.Value], first: int, staged: ir.Value, loaded: Sequence[Cursor]
-    ) -> tuple[ir.Value, list[Cursor]]:
-        """Compute, stage and store the pieces from the `first` on, of which these are the dot's.
-
-        `staged` (the slot of a staging buffer, i32) and `loaded` say where they begin; returns
-        where the next ones do.
-        """
-        self._staged, self._loaded = staged, list(loaded)
-        for part, value in zip(self._parts[first:], values, strict=False):
-            part.set_accumulator(value)
-            self._piece(part)
-        return self._staged, self._loaded
-
-    def _piece(self, part: TileClone) -> None:
-        for needed in self._pieces.cloned:
-            if needed in self._rows.loads:
-                part.bind(needed, [self._row(needed, part)])
-            elif needed.operation in self._loads:
-                part.bind(needed, [self._read(needed, part)])
-            elif _is_read_so(needed.operation, self._nest):
-                part.bind(needed, [part.value(needed.operation.operands[0], needed.axes)])
-            elif needed.operation in self._stores:
-                self._store(needed, part)
-            else:
-                part.clone(needed, self._builder)
-        if self._stores and not self._buffers.in_place:
-            self._staged = next_slot(self._builder, self._staged, self._buffers.count)
-
-    def _row(self, needed: Needed, part: TileClone) -> ir.Value:
-        buffer = self._buffers.rows[self._rows.loads.index(needed)]
-        return self._rows.read(needed, buffer, part, self._builder)
-
-    def _read(self, needed: Needed, part: TileClone) -> ir.Value:
-        builder, index = self._builder, self._loads.index(needed.operation)
-        ring, cursor = self._buffers.rings[index], self._loaded[index]
-        builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
-        kind = part.type_of(_read_as(needed.operation), needed.axes)
-        value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
-        if self._buffers.in_place:
-            self._staged = cursor.slot
-        else:
-            hand_back(ring, cursor, builder)
-        self._loaded[index] = cursor.next(builder, ring.slots)
-        return value
-
-    def _store(self, needed: Needed, part: TileClone) -> None:
-        builder, index = self._builder, self._stores.index(needed.operation)
-        store = self._nest.tma_stores[index]
-        if index == 0 and not self._buffers.in_place:
-            # The stores of the piece that had these buffers last have read them.
-            builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
-        buffer = builder.slot(self._buffers.staging[index], self._staged)
-        builder.local_store(part.value(store.value, needed.axes), buffer)
-        builder.fence_async_shared()
-        coordinates = part.coordinates(store.coordinates, needed.axes, builder)
-        if self._is_real is not None:
-            outside = builder.constant(_OUTSIDE)
-            coordinates = [builder.select(self._is_real, each, outside) for each in coordinates]
-        builder.tma_store(store.descriptor, coordinates, buffer)
-
-
-def build_piece_loads(
-    pieces: Pieces, buffers: PieceBuffers, tile: Tile, cursors: Sequence[Cursor]
-) -> list[Cursor]:
-    """What the warp that feeds a consumer's epilogue does for one tile: the tile loads' pieces, in
-    the order in which they are read."""
-    builder, after = tile.builder, list(cursors)
-    loads = pieces.nest.tile_loads
-    order = [load.operation for load in loads]
-    for window in pieces.windows:
-        for needed in pieces.source.needed:
-            if needed.operation not in order:
-                continue
-            index = order.index(needed.operation)
-            ring, cursor, load = buffers.rings[index], after[index], loads[index]
-            if not buffers.in_place:
-                builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
-            elif window == pieces.windows[0]:
-                builder.wait_barrier(builder.slot(ring.empty, builder.constant(0)), cursor.parity)
-            full = builder.slot(ring.full, cursor.slot)
-            builder.expect_bytes(full, bytes_of(pieces.load_blocks[index]))
-            tile_at = tile.clones.of(load.coordinates)
-            coordinates = shifted(tile_at, window.start(needed.axes), builder)
-            buffer = builder.slot(ring.buffers[0], cursor.slot)
-            builder.tma_load(load.descriptor, coordinates, full, buffer)
-            after[index] = cursor.next(builder, ring.slots)
-    return after
-
-
-def next_slot(builder: AsyncBuilder, slot: ir.Value, slots: int) -> ir.Value:
-    """The slot after this one; after the last one the first."""
-    if slots == 1:
-        return slot
-    after = builder.integer("addi", slot, builder.constant(1))
-    wraps = builder.compare("eq", after, builder.constant(slots))
-    return builder.select(wraps, builder.constant(0), after)
-
-
-def _read_as(load: Operation) -> ir.Value:
+def read_as(load: Operation) -> ir.Value:
     """The value whose layout a loaded tile is read in: that of the conversions to one layout that
     are all its users, else the load's own."""
     converted = [user.results[0] for user in users(load.results[0]) if user.name == CONVERT]
@@ -365,11 +181,208 @@ def _read_as(load: Operation) -> ir.Value:
     return converted[0]
 
 
-def _is_read_so(operation: Operation, nest: PersistentNest) -> bool:
+def is_read_so(operation: Operation, nest: PersistentNest) -> bool:
     """Whether a conversion is of a loaded tile that is read in its layout."""
     source = defining_operation(operation.operands[0]) if operation.name == CONVERT else None
     return (
         source is not None
         and nest.is_tile_load(source)
-        and _read_as(source).type == operation.results[0].type
+        and read_as(source).type == operation.results[0].type
     )
+
+
+_PLAIN = SwizzledShared(vec=1, per_phase=1, max_phase=1, order=(0,))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The loads of a consumer's window, and `computed`: what they alone are computed from."""
+
+    window: Window
+    layouts: Layouts
+    early: tuple[Needed, ...]
+    loads: tuple[Needed, ...]
+    computed: frozenset[Needed]
+
+    @cached_property
+    def bytes(self) -> int:
+        """Shared memory that they take."""
+        return sum(bytes_of(self._type(each)) for each in self.loads)
+
+    @property
+    def operands(self) -> list[ir.Value]:
+        """The scalars that must be there before they are loaded."""
+        operands = [operand for each in self.early for operand in each.operation.operands]
+        return [each for each in operands if not isinstance(each.type, ir.RankedTensorType)]
+
+    def allocate(self, builder: AsyncBuilder) -> tuple[ir.Value, ...]:
+        """A buffer for each load."""
+        types = [self._type(each) for each in self.loads]
+        return tuple(
+            builder.local_alloc(
+                builder.type(MemDescType(each.shape, each.element, _PLAIN, mutable=True))
+            )
+            for each in types
+        )
+
+    def clear(self, buffers: Sequence[ir.Value], builder: AsyncBuilder) -> None:
+        """Zeros in the buffers, for late pieces of no tile: nobody reads what was never written."""
+        for needed, buffer in zip(self.loads, buffers, strict=True):
+            builder.local_store(builder.zeros(builder.type(self._type(needed))), buffer)
+
+    def load(self, source: TileSlice, scalars: Scalars, builder: AsyncBuilder) -> list[ir.Value]:
+        """The rows of one tile, whole."""
+        clone = TileClone(source, self.window, self.layouts, scalars)
+        for needed in self.early:
+            clone.clone(needed, builder)
+        return [clone.value(each.operation.results[0], each.axes) for each in self.loads]
+
+    def read(
+        self, needed: Needed, buffer: ir.Value, part: TileClone, builder: AsyncBuilder
+    ) -> ir.Value:
+        """A piece's part of a row."""
+        (axis,) = needed.axes
+        assert axis is not None
+        first = part.window.offset[axis] - self.window.offset[axis]
+        if part.window.size[axis] != self.window.size[axis]:
+            buffer = builder.subslice(buffer, 0, first, part.window.size[axis])
+        kind = part.type_of(needed.operation.results[0], needed.axes)
+        return builder.local_load(buffer, kind)
+
+    def _type(self, needed: Needed) -> TensorType:
+        return self.layouts.type(tensor_type(needed.operation.results[0]), needed.axes)
+
+
+def rows_of(nest: PersistentNest, source: TileSlice, window: Window, warps: int) -> Rows | Refusal:
+    """The rows and columns of a consumer's window."""
+    layouts = layouts_for(nest, source, window, warps)
+    if isinstance(layouts, Refusal):
+        return layouts
+    return Rows(window, layouts, *_taken_apart(nest, source))
+
+
+@once
+def _taken_apart(
+    nest: PersistentNest, source: TileSlice
+) -> tuple[tuple[Needed, ...], tuple[Needed, ...], frozenset[Needed]]:
+    """`early`, `loads` and `computed` of Rows."""
+    early = _early_loads(nest, source)
+    loads = tuple(each for each in early if _is_row(each))
+    return early, loads, _only_for(loads, early, source)
+
+
+def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
+    """The loads of rows and columns that may stand in front of the main loop, with what they need:
+    those of memory that the nest does not store to."""
+    stores = (*(each.operation for each in nest.tma_stores), *nest.pointer_stores)
+    written = {root_of(each.operands[0]) for each in stores}
+    loads = [
+        each
+        for each in source.needed
+        if each.operation.name == "tt.load" and len(each.axes) == 1
+        if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
+    ]
+    wanted = {(plain(result), each.axes) for each in loads for result in each.operation.results}
+    found: list[Needed] = []
+    for each in reversed(source.needed):
+        if any((plain(result), each.axes) in wanted for result in each.operation.results):
+            found.append(each)
+            wanted |= {
+                (plain(operand), axes)
+                for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
+            }
+    return tuple(reversed(found))
+
+
+def _uses(user: Needed) -> list[tuple[ir.Value, Axes]]:
+    operands = [plain(each) for each in user.operation.operands]
+    if user.operation.name in STORES:
+        return [(each, user.axes) for each in operands]
+    return list(zip(operands, user.operand_axes, strict=True))
+
+
+def _is_row(needed: Needed) -> bool:
+    return needed.operation.name == "tt.load" and needed.axes in ((0,), (1,))
+
+
+def _only_for(
+    loads: tuple[Needed, ...], early: tuple[Needed, ...], source: TileSlice
+) -> frozenset[Needed]:
+    """What of `early` no operation but the loads needs."""
+    used = {use for user in source.needed if user not in early for use in _uses(user)}
+    alone: list[Needed] = []
+    for each in reversed(early):
+        if each in loads:
+            continue
+        if any((plain(result), each.axes) in used for result in each.operation.results):
+            used.update(_uses(each))
+        else:
+            alone.append(each)
+    return frozenset(alone)
+
+
+Boxes = Mapping[ir.Value, TensorDescType]
+"""Descriptors and the types that they shall have."""
+
+# A row of a box is a multiple of so many bytes (CUDA driver API, cuTensorMapEncodeTiled).
+_ROW_BYTES = 16
+
+
+@once
+def boxes_of(nest: PersistentNest, source: TileSlice, size: tuple[int, int]) -> Boxes | Refusal:
+    """The types with which the epilogue's descriptors move one window, or why they cannot."""
+    del nest
+    window = Window.whole(size)
+    found: dict[ir.Value, TensorDescType] = {}
+    for needed in source.needed:
+        if needed.operation.name not in ("tt.descriptor_load", "tt.descriptor_store"):
+            continue
+        descriptor = plain(needed.operation.operands[0])
+        before = parse_type(descriptor.type)
+        assert isinstance(before, TensorDescType)
+        try:
+            after = descriptor_of_box(before, window.shape(before.block.shape, needed.axes))
+        except LayoutError as error:
+            return Refusal(needed.operation, str(error))
+        if found.setdefault(descriptor, after) != after:
+            return Refusal(needed.operation, "a descriptor has boxes of several shapes")
+        if after.block.shape != before.block.shape:
+            wrong = _too_narrow(needed.operation, after)
+            wrong = wrong or _used_elsewhere(source, needed.operation)
+            if wrong is not None:
+                return wrong
+    return found
+
+
+def retype(boxes: Boxes, triton_version: tuple[int, ...], function: Operation) -> None:
+    """Give the descriptors their types."""
+    for descriptor, view in boxes.items():
+        descriptor.set_type(ir.Type.parse(view.spell(triton_version), function.context))
+    arguments = ", ".join(str(each.type) for each in function.regions[0].blocks[0].arguments)
+    before = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    results = ", ".join(map(str, before.results))
+    set_attribute(function, "function_type", f"({arguments}) -> ({results})")
+
+
+def _too_narrow(operation: Operation, after: TensorDescType) -> Refusal | None:
+    row = after.block.shape[-1] * element_bits(after.block.element) // 8
+    if row >= _ROW_BYTES:
+        return None
+    return Refusal(operation, f"a row of {row} bytes is too short for TMA")
+
+
+def _used_elsewhere(source: TileSlice, operation: Operation) -> Refusal | None:
+    """Every use must be one that the epilogue's rewrite changes."""
+    descriptor = operation.operands[0]
+    moving = {needed.operation for needed in source.needed}
+    for use in descriptor.uses:
+        if use.owner.operation not in moving:
+            return Refusal(
+                use.owner.operation,
+                "the descriptor of a store or tile load is used otherwise too: it cannot move "
+                "parts of a tile",
+            )
+    maker = defining_operation(descriptor)
+    if maker is not None and maker.name != "tt.make_tensor_descriptor":
+        return Refusal(maker, f"a descriptor that comes from {maker.name} keeps its box")
+    return None

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Operation, ir, plain, same_value
 from tilepass.ir.layouts import TensorType, parse_type
 from tilepass.ir.loops import backward_slice, defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Axes
+
+from .description import PersistentNest
+from .windows import Axes
 
 _ELEMENTWISE_DIALECTS = ("arith", "math")
+
 _ELEMENTWISE = frozenset(
     f"tt.{name}"
     for name in [
@@ -32,13 +35,18 @@ _ELEMENTWISE = frozenset(
         "store",
     ]
 ) | {"ttg.convert_layout"}
-CONVERT = "ttg.convert_layout"
-_SPREADING = ("tt.broadcast", "tt.expand_dims", "tt.splat", "arith.constant")
-_LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
-_ACROSS = ("tt.reduce", "tt.scan", "tt.histogram", "tt.gather")
-_CUTTING = ("tt.reshape", "tt.split", "tt.join", "tt.cat")
-STORES = ("tt.store", "tt.descriptor_store")
 
+CONVERT = "ttg.convert_layout"
+
+_SPREADING = ("tt.broadcast", "tt.expand_dims", "tt.splat", "arith.constant")
+
+_LEAVES = ("arith.constant", "tt.make_range", "tt.descriptor_load")
+
+_ACROSS = ("tt.reduce", "tt.scan", "tt.histogram", "tt.gather")
+
+_CUTTING = ("tt.reshape", "tt.split", "tt.join", "tt.cat")
+
+STORES = ("tt.store", "tt.descriptor_store")
 
 ACCUMULATOR: Axes = (0, 1)
 """The axes of the dot's result."""

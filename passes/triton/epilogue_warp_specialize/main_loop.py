@@ -22,14 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder, memdesc_of
 from tilepass.ir.engine import Operation, ir, plain
-from tilepass.passes.triton.epilogue_warp_specialize.clones import Clones
-from tilepass.passes.triton.epilogue_warp_specialize.description import DotOperand, PersistentNest
-from tilepass.passes.triton.epilogue_warp_specialize.rings import Cursor, Ring
-from tilepass.passes.triton.epilogue_warp_specialize.tile_shapes import Window
-from tilepass.passes.triton.epilogue_warp_specialize.tiles import Tile, comparison_of, less_than
+
+from .clones import Clones
+from .description import DotOperand, PersistentNest
+from .rings import Cursor, Ring
+from .tiles import Tile, comparison_of, less_than
+from .windows import Window
 
 # Without it tritongpu-pipeline waits for every dot behind it.
 _NOT_PIPELINED = {"tt.num_stages": "0 : i32"}
@@ -55,7 +57,7 @@ class Share:
     behind_last_dot: BehindDot = nothing
 
 
-def build_share(
+def build_main_loop(
     nest: PersistentNest, ring: Ring, tile: Tile, cursor: Cursor, share: Share
 ) -> tuple[ir.Value, Cursor]:
     """The main loop, every dot finished; returns the accumulator and where the next tile starts."""
@@ -65,7 +67,7 @@ def build_share(
     initial = [share.initial, *cursor.values]
     branch, then, otherwise = builder.if_(runs, [value.type for value in initial])
     inside = builder.inside(then)
-    first = _dot(nest, ring, cursor, share, share.initial, inside, tile.clones)
+    first = _dot(nest, ring, cursor, share.window, share.initial, inside, tile.clones)
     begun = _built(share.behind_first_dot, inside)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
@@ -82,7 +84,7 @@ def build_share(
         around.yield_([plain(result) for result in loop.operation.results])
     _, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
     body, here = around.inside(loop.body), Cursor(slot, parity)
-    accumulator = _dot(nest, ring, here, share, accumulator, body, tile.clones)
+    accumulator = _dot(nest, ring, here, share.window, accumulator, body, tile.clones)
     (accumulator,) = body.dot_wait([accumulator], pendings=1)
     body.arrive_barrier(body.slot(ring.empty, previous))
     body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
@@ -112,7 +114,7 @@ def _dot(
     nest: PersistentNest,
     ring: Ring,
     cursor: Cursor,
-    share: Share,
+    window: Window,
     accumulator: ir.Value,
     builder: AsyncBuilder,
     clones: Clones,
@@ -122,7 +124,7 @@ def _dot(
     clones = clones.nested()
     clones[nest.dot.operands[2]] = accumulator
     for index, operand in enumerate((nest.a, nest.b)):
-        view = _part(nest, operand, index, ring, cursor.slot, share.window, builder)
+        view = _part(nest, operand, index, ring, cursor.slot, window, builder)
         clones[nest.dot.operands[index]] = view
     dot = clones.copy(nest.dot, builder)
     dot.results[0].set_type(accumulator.type)
@@ -169,3 +171,48 @@ def _turned(like: Operation, buffer: ir.Value, builder: AsyncBuilder) -> ir.Valu
 
 def _order(view: Operation) -> list[int]:
     return list(ir.DenseI32ArrayAttr(view.attributes["order"]))
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A tile's main loop, its last dot still running: the accumulator, the last slot (i32), where
+    the next tile starts."""
+
+    accumulator: ir.Value
+    last_slot: ir.Value
+    cursor: Cursor
+
+
+def build_whole_loop(nest: PersistentNest, ring: Ring, tile: Tile, cursor: Cursor) -> Unfinished:
+    """All dots of a tile. A slot is handed back when the dot after its own has been issued."""
+    inner, clones, builder = nest.inner, tile.clones.nested(), tile.builder
+    bounds = clones.of((inner.lower_bound, inner.upper_bound, inner.step))
+    accumulator = clones[nest.carried_accumulator.initial]
+    initial = [accumulator, cursor.slot, *cursor.values]
+    loop = builder.loop(
+        bounds[0], bounds[1], bounds[2], initial, {**comparison_of(inner), **_NOT_PIPELINED}
+    )
+    step, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
+    inside = builder.inside(loop.body)
+    here, window = Cursor(slot, parity), Window.whole(nest.tile[:2])
+    dot = _dot(nest, ring, here, window, accumulator, inside, clones)
+    (waited,) = inside.dot_wait([dot], pendings=1)
+    is_later = inside.compare("ne", step, bounds[0])
+    inside.arrive_barrier(inside.slot(ring.empty, previous), is_later)
+    inside.yield_([waited, slot, *here.next(inside, ring.slots).values])
+    results = [plain(result) for result in loop.operation.results]
+    return Unfinished(results[0], results[1], Cursor(results[2], results[3]))
+
+
+def finish(nest: PersistentNest, ring: Ring, tile: Tile, loop: Unfinished) -> ir.Value:
+    """Wait for the last dot and hand its slot back; returns the accumulator.
+
+    It stands for the source's from then on.
+    """
+    builder, inner = tile.builder, nest.inner
+    (accumulator,) = builder.dot_wait([loop.accumulator], pendings=0)
+    lower, upper = tile.clones.of((inner.lower_bound, inner.upper_bound))
+    runs = builder.compare("ult" if counts_unsigned(inner) else "slt", lower, upper)
+    builder.arrive_barrier(builder.slot(ring.empty, loop.last_slot), runs)
+    tile.clones[nest.carried_accumulator.result] = accumulator
+    return accumulator

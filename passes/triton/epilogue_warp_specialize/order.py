@@ -1,16 +1,100 @@
-"""What the tile loop stores again or loads, which a scheme may not take out of order."""
+"""What a partition may compute again, at another time than the source, and in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from tilepass.analysis.memory_order import root_of
+from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir, operations, plain
 from tilepass.ir.loops import LoopNest, backward_slice, defining_operation
-from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest, Refusal
-from tilepass.passes.triton.epilogue_warp_specialize.scalars import written_roots
+
+from .description import PersistentNest, once
+
+
+def tile_slice(nest: PersistentNest, roots: Sequence[ir.Value]) -> set[Operation]:
+    """The operations of the tile loop's own block that `roots` are computed from.
+
+    What the tile loop carries into its next trip is included: every partition carries it.
+    """
+    return {*_sliced(nest, tuple(map(plain, roots)))}
+
+
+@once
+def _sliced(nest: PersistentNest, roots: tuple[ir.Value, ...]) -> set[Operation]:
+    values = [*roots, *nest.outer.terminator.operands]
+    waiting = [defining_operation(value) for value in values]
+    found: set[Operation] = set()
+    while waiting:
+        operation = waiting.pop()
+        if operation is None or operation in found or operation not in nest.sources:
+            continue
+        found.add(operation)
+        waiting.extend(nest.sources[operation])
+    return found
+
+
+def producer_roots(nest: PersistentNest) -> list[ir.Value]:
+    """The values that the producer computes for itself, those inside the inner loop left out."""
+    inner = nest.inner
+    return [
+        inner.lower_bound,
+        inner.upper_bound,
+        inner.step,
+        *(carried.initial for carried in nest.carried_scalars),
+        *(value for load in nest.loads for value in load.coordinates),
+        *(value for each in nest.step_operations for value in each.operands),
+        *(value for load in nest.tile_loads for value in load.coordinates),
+    ]
+
+
+def scalar_obstacle(
+    nest: PersistentNest, roots: Sequence[ir.Value], purpose: str
+) -> Refusal | None:
+    """Why one warp, which has neither the accumulator nor the source's layouts, cannot compute
+    `roots`; `purpose` is what they are for.
+
+    It computes them at other times than the source: what it reads, nobody may write.
+    """
+    written = written_roots(nest)
+    needed = tile_slice(nest, roots)
+    for each in (*nest.tile_operations, nest.inner.operation, *nest.epilogue):
+        if each not in needed:
+            continue
+        if each == nest.inner.operation:
+            return Refusal(nest.dot, f"{purpose}: computed from the accumulator")
+        for inside in operations(each):
+            if reason := _not_to_repeat(inside, written):
+                return Refusal(inside, f"{purpose}: {reason}")
+    return None
+
+
+def _not_to_repeat(operation: Operation, written: AbstractSet[int | None]) -> str | None:
+    """Why an operation of one trip is not computed again at another time."""
+    name = operation.name
+    if touches_tensors(operation):
+        return f"computed from tensors ({name})"
+    # Its effects are those of the operations inside.
+    effects = Effect.NONE if name == "scf.if" else effects_of(operation)
+    if effects & ~Effect.READ:
+        return f"{name} is no pure computation"
+    if effects and (not operation.operands or root_of(operation.operands[0]) in {None, *written}):
+        return f"{name} may read what the tile loop stores"
+    return None
+
+
+def written_roots(nest: PersistentNest) -> set[int | None]:
+    """Where the pointers and descriptors come from that the tile loop stores through."""
+    stores = (*(store.operation for store in nest.tma_stores), *nest.pointer_stores)
+    return {root_of(each.operands[0]) for each in stores}
+
+
+def touches_tensors(operation: Operation) -> bool:
+    values = (*operation.operands, *operation.results)
+    return any(isinstance(value.type, ir.RankedTensorType) for value in values)
+
 
 _TMA_STORE = "tt.descriptor_store"
 

@@ -13,7 +13,6 @@ _KERNELS = "tests/test_zero_structure.py"
 _DOMAINS = {
     "intervals.py": (_INTEGERS, _DATA, _OPS, _KERNELS),
     "integers.py": (_INTEGERS, _OPS, _KERNELS),
-    "known_integers.py": (_INTEGERS,),
     "zero_bytes.py": (_DATA, _OPS, _KERNELS),
     "floats.py": (_DATA, _OPS, _KERNELS),
     "values.py": (_DATA, _OPS, _KERNELS),
@@ -36,9 +35,8 @@ _FLATTENED = tuple(
 )
 
 _INTERPRETED = (
-    *("control", "machine", "owners", "types", "program", "tiles", "effects"),
-    *("ops_numbers", "ops_vectors", "ops_memory", "ops_pointers", "ops_matrix", "ops_gpu"),
-    *("attributes", "sites", "entry"),
+    *("control", "machine", "owners", "types", "program", "effects", "entry"),
+    *("ops_numbers", "ops_memory", "ops_gpu"),
 )
 _DOTS = ("tests/test_analysis_dots.py", "tests/test_passes_dot_registers.py")
 _WAITS = tuple(

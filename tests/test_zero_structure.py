@@ -28,6 +28,8 @@ from tilepass.analysis.zero_structure.zero_bytes import ALL, SIGNS, ZeroMaps
 from tilepass.ir.cute import parse_layout
 from tilepass.ir.engine import Module, parse, print_generic
 
+pytestmark = pytest.mark.traces
+
 PLAIN = Recipe(
     rows=32,
     columns=32,

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tilepass.analysis.zero_structure.integers import (
+    EXACT,
     alignment_of,
     binary,
     compare,
@@ -28,7 +29,6 @@ from tilepass.analysis.zero_structure.integers import (
     refine,
 )
 from tilepass.analysis.zero_structure.intervals import Interval, Intervals, limits_of
-from tilepass.analysis.zero_structure.known_integers import EXACT
 
 Ends = tuple[int, int]
 Numbers = NDArray[np.int64]

@@ -11,11 +11,9 @@ import numpy as np
 from tests.fuzz_zero_structure.concrete import Interpreter
 from tests.fuzz_zero_structure.kernel_data import tensors
 from tests.fuzz_zero_structure.recipe import Recipe, random_recipe, zero_tiles
-from tilepass.analysis.zero_structure.entry import analyse
+from tilepass.analysis.zero_structure.entry import analyse, fold, grid_of
 from tilepass.analysis.zero_structure.facts import SiteZeros, TileArray
-from tilepass.analysis.zero_structure.program import decode, kernels_of
-from tilepass.analysis.zero_structure.sites import sites_of
-from tilepass.analysis.zero_structure.tiles import fold, grid_of
+from tilepass.analysis.zero_structure.program import decode, kernels_of, sites_of
 from tilepass.ir.engine import Module
 
 # The second gemm is the one that P goes into.

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from tests.fuzz_zero_structure import concrete_matrix, concrete_numbers
 from tests.fuzz_zero_structure.concrete_memory import Memory
 from tests.fuzz_zero_structure.concrete_numbers import Bits, NotInterpreted, as_signed
-from tilepass.analysis.zero_structure.attributes import DYNAMIC_INDEX
 from tilepass.analysis.zero_structure.machine import Execution
-from tilepass.analysis.zero_structure.program import Block, Instruction, Program
+from tilepass.analysis.zero_structure.program import DYNAMIC_INDEX, Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Address, Fields, Scalar, Type, Vector, size_of
 
 Values = Any

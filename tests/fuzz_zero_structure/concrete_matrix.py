@@ -14,7 +14,7 @@ from tests.fuzz_zero_structure.concrete_numbers import (
     as_float,
     from_float,
 )
-from tilepass.analysis.zero_structure.attributes import MatrixMove, MatrixProduct
+from tilepass.analysis.zero_structure.program import MatrixMove, MatrixProduct
 from tilepass.analysis.zero_structure.types import Scalar
 
 _TYPES = {

@@ -9,7 +9,7 @@ from cutlass.cutlass_dsl import CuTeDSL
 
 from tests.fuzz_zero_structure.kernels import FuzzKernel, fake_arguments
 from tests.fuzz_zero_structure.recipe import Recipe
-from tilepass.analysis.zero_structure.sites import tag_sites
+from tilepass.analysis.zero_structure.program import tag_sites
 from tilepass.frontends.cute.lowering import lower_for_analysis, stock_pipeline
 from tilepass.ir.engine import Module, copied
 

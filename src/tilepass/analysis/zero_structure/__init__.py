@@ -34,7 +34,7 @@ from tilepass.analysis.zero_structure.facts import (
     Step,
     ZeroStructure,
 )
-from tilepass.analysis.zero_structure.sites import gemms_of, tag_sites
+from tilepass.analysis.zero_structure.program import gemms_of, tag_sites
 
 __all__ = [
     "Assumption",

@@ -7,27 +7,13 @@ from __future__ import annotations
 
 import re
 
-from tilepass.analysis.zero_structure import (
-    control,
-    ops_gpu,
-    ops_matrix,
-    ops_memory,
-    ops_numbers,
-    ops_pointers,
-    ops_vectors,
-)
+from tilepass.analysis.zero_structure import control, ops_gpu, ops_memory, ops_numbers
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
 from tilepass.analysis.zero_structure.private import Registers
 from tilepass.analysis.zero_structure.program import Instruction, Program
 from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
 
-EFFECTS: dict[str, Effect] = {
-    **control.CONTROL,
-    **ops_memory.EFFECTS,
-    **ops_pointers.EFFECTS,
-    **ops_gpu.EFFECTS,
-    **ops_matrix.EFFECTS,
-}
+EFFECTS: dict[str, Effect] = {**control.CONTROL, **ops_memory.EFFECTS, **ops_gpu.EFFECTS}
 
 # Whole dialects that compute and touch no memory, but for the operations named.
 _PURE_DIALECTS = ("arith", "math", "ub", "index", "complex", "vector")
@@ -84,9 +70,8 @@ def pure_of(item: Instruction, program: Program) -> ops_numbers.Pure | None:
     """What computes the results of an instruction from its operands alone, None if nothing does."""
     if item.name == "arith.select" and control.refines(item, program):
         return None
-    for table in (ops_vectors.PURE, ops_pointers.PURE_POINTERS):
-        if item.name in table:
-            return table[item.name]
+    if item.name in ops_memory.PURE_POINTERS:
+        return ops_memory.PURE_POINTERS[item.name]
     if item.name != "arith.mulf":
         return ops_numbers.PURE.get(item.name)
     first, second = (ops_numbers.factor_of(program.definitions.get(x)) for x in item.operands)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from tilepass.analysis.zero_structure import explain
 from tilepass.analysis.zero_structure.effects import effect_of, pure_of
-from tilepass.analysis.zero_structure.explain import Explainer, fragment_operands, zero_stores
+from tilepass.analysis.zero_structure.explain import (
+    Explainer,
+    data_operands,
+    fragment_operands,
+    zero_stores,
+)
 from tilepass.analysis.zero_structure.facts import (
     Assumption,
     Failure,
@@ -21,15 +27,15 @@ from tilepass.analysis.zero_structure.facts import (
     ZeroStructure,
 )
 from tilepass.analysis.zero_structure.machine import Execution, Machine, OutOfReach
-from tilepass.analysis.zero_structure.origins import data_operands
 from tilepass.analysis.zero_structure.program import (
+    GemmSite,
     Instruction,
     UnsupportedControlFlow,
     decode,
     kernels_of,
+    sites_of,
 )
-from tilepass.analysis.zero_structure.sites import GemmSite, sites_of
-from tilepass.analysis.zero_structure.tiles import Grid, fold, grid_of, unread
+from tilepass.analysis.zero_structure.types import Scalar, parse_type
 from tilepass.analysis.zero_structure.values import Struct, Value
 from tilepass.analysis.zero_structure.zero_bytes import (
     FREE,
@@ -38,11 +44,15 @@ from tilepass.analysis.zero_structure.zero_bytes import (
     STRICT_SIGN,
     ZeroBytes,
 )
+from tilepass.ir.cute import Layout, StaticTensor
 from tilepass.ir.engine import Module, Operation, ir, location_of, operations
+from tilepass.ir.loops import defining_operation
+from tilepass.ir.values import plain_values
 
 _NO_BLOCK = "the number of threads in a block is no constant of the module"
 
 
+@plain_values()
 def analyse(
     lowered: Module, *, strict: bool = False, limits: Limits | None = None
 ) -> ZeroStructure:
@@ -254,15 +264,9 @@ def _attribute(operation: Operation, name: str) -> str:
 def _launched(module: Module, kernel: Operation) -> tuple[int, int, int] | None:
     name = ir.StringAttr(kernel.attributes["sym_name"]).value
     found = set[tuple[int, int, int] | None]()
-    with module.context, ir.Location.unknown(module.context):
-        for operation in operations(module):
-            if operation.name != _LAUNCH or f"@{name}" not in _attribute(operation, "callee"):
-                continue
-            owner = ir.Value(operation.operands[0]).owner
-            configuration = (
-                owner if isinstance(owner, Operation) else getattr(owner, "operation", None)
-            )
-            found.add(_extents(configuration))
+    for operation in operations(module):
+        if operation.name == _LAUNCH and f"@{name}" in _attribute(operation, "callee"):
+            found.add(_extents(defining_operation(operation.operands[0])))
     return found.pop() if len(found) == 1 else None
 
 
@@ -271,8 +275,7 @@ def _extents(configuration: Operation | None) -> tuple[int, int, int] | None:
         return None
     numbers = list[int]()
     for position in range(3):
-        owner = ir.Value(configuration.operands[position]).owner
-        operation = owner if isinstance(owner, Operation) else getattr(owner, "operation", None)
+        operation = defining_operation(configuration.operands[position])
         if operation is None or operation.name not in ("arith.constant", "llvm.mlir.constant"):
             return None
         numbers.append(ir.IntegerAttr(operation.attributes["value"]).value)
@@ -323,3 +326,112 @@ def _rests(value: Value | None) -> bool:
     if isinstance(value, Struct):
         return any(_rests(member) for member in value.members)
     return isinstance(value, tuple) and any(_rests(part) for part in value)
+
+
+Tile = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """M, N, K tiles of a gemm, and the tiles at each byte offset of A and B."""
+
+    extents: tuple[int, int, int]
+    a: dict[int, list[Tile]]
+    b: dict[int, list[Tile]]
+    d: dict[int, list[Tile]]
+
+    @property
+    def count(self) -> int:
+        """mma instructions that the gemm is."""
+        m, n, k = self.extents
+        return m * n * k
+
+
+def grid_of(site: GemmSite) -> Grid | str:
+    """The tiles of a gemm, or why they are not known."""
+    if site.a is None or site.b is None or site.d is None:
+        return "an operand of the gemm is no register tensor of static layout"
+    a, b, d = (_tile_extents(fragment.layout) for fragment in (site.a, site.b, site.d))
+    if a is None or b is None or d is None:
+        return "the layouts of the gemm's operands have more than three modes"
+    if (a[1], b[1], a[0], b[0]) != (b[1], a[1], d[0], d[1]):
+        return "the layouts of the gemm's operands do not agree"
+    places = [_places(fragment) for fragment in (site.a, site.b, site.d)]
+    if any(place is None for place in places):
+        return "an element type of the gemm has no whole number of bytes"
+    return Grid((a[0], b[0], a[1]), *(place or {} for place in places))
+
+
+def _tile_extents(layout: Layout) -> Tile | None:
+    """Tiles along the two modes after the values; a mode that is missing has one tile."""
+    modes = layout.modes
+    if len(modes) > 3:
+        return None
+    sizes = [mode.size for mode in modes[1:]] + [1, 1]
+    return sizes[0], sizes[1]
+
+
+def _places(fragment: StaticTensor) -> dict[int, list[Tile]] | None:
+    element = parse_type(fragment.element)
+    if not isinstance(element, Scalar):
+        return None
+    modes = fragment.layout.modes
+    rows = modes[1] if len(modes) > 1 else Layout(1, 0)
+    columns = modes[2] if len(modes) > 2 else Layout(1, 0)
+    places: dict[int, list[Tile]] = {}
+    for row in range(rows.size):
+        for column in range(columns.size):
+            offset = (rows.offset(row) + columns.offset(column)) * element.size
+            places.setdefault(offset, []).append((row, column))
+    return places
+
+
+def unread(
+    executions: list[Execution], grid: Grid, index: int, read: set[tuple[int, int]]
+) -> TileArray:
+    """[M, N]: the accumulator tiles of a site that nothing reads.
+
+    Nowhere true where the gemm uses several places in registers, or one that is not known.
+    """
+    shape = (grid.extents[0], grid.extents[1])
+    nothing, known = np.zeros(shape, bool), np.zeros(shape, bool)
+    offsets = {execution.c_offset for execution in executions}
+    places = sorted(offset for offset in offsets if offset is not None)
+    if len(places) < len(offsets) or {place - places[0] for place in places} != set(grid.d):
+        return nothing
+    for place in places:
+        tiles = grid.d[place - places[0]]
+        if (index, place) not in read and len(tiles) == 1:
+            known[tiles[0]] = True
+    return known
+
+
+def fold(
+    executions: Sequence[Execution],
+    grid: Grid,
+    offset: Callable[[Execution], int | None],
+    zero: Callable[[Execution], bool],
+    places: dict[int, list[Tile]],
+    shape: Tile,
+) -> TileArray | str:
+    """Which tiles are zero in all runs of the gemm, or why that cannot be told.
+
+    A gemm runs its tiles one after the other; the lowest address of a run is that of tile (0, 0).
+    """
+    result = np.ones(shape, bool)
+    if len(executions) % grid.count:
+        return "the tiles of the gemm are not run one by one"
+    for start in range(0, len(executions), grid.count):
+        visit = executions[start : start + grid.count]
+        offsets = [offset(execution) for execution in visit]
+        known = [place for place in offsets if place is not None]
+        if len(known) < len(offsets):
+            return "the operand is not loaded from registers at a known place"
+        first = min(known)
+        if {place - first for place in known} != set(places):
+            return "the registers of the operand are not those of its layout"
+        for execution, place in zip(visit, known, strict=True):
+            if not zero(execution):
+                for tile in places[place - first]:
+                    result[tile] = False
+    return result

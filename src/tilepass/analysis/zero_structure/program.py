@@ -1,18 +1,25 @@
-"""A lowered kernel as a tree of instructions: decoded once, interpreted many times.
+"""A lowered kernel decoded: instructions, what interpreters need of their attributes, and sites.
 
-The decoder is all that the abstract interpreter shares with the concrete one that tests it.
+Order does not tell which gemm of the traced module a lowered operation comes from: lowering may
+move, unroll or drop operations. `tag_sites` wraps the location of every `cute.gemm` of a module in
+the name `tilepass.site.<index>`, which lowering hands on to what it makes of the gemm, and writes
+the operand types into an attribute of the module. A TMA load says in its type how many bits it
+copies, and nothing lowered says it any more: its location gets the name `tilepass.copy.<bytes>`.
+
+Tag the clone that is lowered for analysis, never the module that is compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilepass.analysis.zero_structure.attributes import DETAILS, integer_attribute
-from tilepass.analysis.zero_structure.sites import site_of
 from tilepass.analysis.zero_structure.types import Type, parse_type, size_of
+from tilepass.ir.cute import StaticTensor, static_tensor
 from tilepass.ir.engine import Module, Operation, ir, operations
+from tilepass.ir.values import plain_values
 
 # Operations whose location may name a site.
 _LOCATED = frozenset(("nvvm.mma.sync", "llvm.inline_asm", "nvvm.wgmma.mma_async"))
@@ -76,10 +83,10 @@ def kernels_of(module: Module) -> list[Operation]:
     return [operation for operation in operations(module) if operation.name in KERNELS]
 
 
+@plain_values()
 def decode(module: Module, kernel: Operation) -> Program:
     """The instructions of a kernel. Raises UnsupportedControlFlow."""
-    with module.context, ir.Location.unknown(module.context):
-        return _Decoder(shared_objects(module)).program(kernel)
+    return _Decoder(shared_objects(module)).program(kernel)
 
 
 def shared_objects(module: Module) -> dict[str, SharedObject]:
@@ -170,3 +177,209 @@ def walk(block: Block) -> Iterator[Instruction]:
         yield instruction
         for region in instruction.regions:
             yield from walk(region)
+
+
+# The value that stands for "a run-time operand" among the constant indices of a GEP.
+DYNAMIC_INDEX = -(1 << 31)
+
+
+@dataclass(frozen=True)
+class MatrixMove:
+    """nvvm.ldmatrix or nvvm.stmatrix: `supported` means 8x8 matrices of 16-bit elements."""
+
+    transposed: bool
+    count: int
+    supported: bool
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """nvvm.mma.sync: operand registers of A, B and C; element width in bits, None if not known."""
+
+    registers: tuple[int, int, int]
+    shape: tuple[int, int, int]
+    a_type: str | None
+    b_type: str | None
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """A bulk copy into shared memory: bytes from the tag of its copy, operand groups."""
+
+    segments: tuple[int, ...]
+    bytes: int | None
+
+
+def integer_attribute(operation: Operation, name: str) -> int:
+    """An integer attribute."""
+    return ir.IntegerAttr(operation.attributes[name]).value
+
+
+def _numbers(operation: Operation, name: str) -> tuple[int, ...]:
+    """A dense array attribute."""
+    text = str(operation.attributes[name]).partition(":")[2]
+    return tuple(int(part) for part in re.findall(r"-?\d+", text))
+
+
+def _gep(operation: Operation) -> tuple[Type, tuple[int, ...]]:
+    kind = parse_type(str(operation.attributes["elem_type"]))
+    return kind, _numbers(operation, "rawConstantIndices")
+
+
+def _ldmatrix(operation: Operation) -> MatrixMove:
+    text = str(operation.attributes["shape"]) if "shape" in operation.attributes else "m8n8"
+    layout = str(operation.attributes["layout"])
+    return MatrixMove("col" in layout, integer_attribute(operation, "num"), "m8n8" in text)
+
+
+def _stmatrix(operation: Operation) -> MatrixMove:
+    text = str(operation.attributes["shape"]) if "shape" in operation.attributes else "m8n8"
+    layout = str(operation.attributes["layout"])
+    return MatrixMove("col" in layout, len(operation.operands) - 1, "m8n8" in text)
+
+
+def _mma(operation: Operation) -> MatrixProduct:
+    registers = _numbers(operation, "operandSegmentSizes")
+    shape = tuple(int(part) for part in re.findall(r"\d+", str(operation.attributes["shape"])))
+
+    def element(name: str) -> str | None:
+        if name not in operation.attributes:
+            return None
+        match = re.search(r"mma_type<(\w+)>", str(operation.attributes[name]))
+        return match[1] if match else None
+
+    return MatrixProduct(
+        (registers[0], registers[1], registers[2]),
+        (shape[0], shape[1], shape[2]),
+        element("multiplicandAPtxType"),
+        element("multiplicandBPtxType"),
+    )
+
+
+def _constant(operation: Operation) -> str:
+    return str(operation.attributes["value"])
+
+
+def _text(name: str) -> Callable[[Operation], str]:
+    return lambda operation: str(operation.attributes[name])
+
+
+def _bulk(operation: Operation) -> Bulk:
+    segments = ()
+    if "operandSegmentSizes" in operation.attributes:
+        segments = _numbers(operation, "operandSegmentSizes")
+    return Bulk(segments, transfer_bytes_of(operation.location))
+
+
+DETAILS: dict[str, Callable[[Operation], Any]] = {
+    "arith.constant": _constant,
+    "llvm.mlir.constant": _constant,
+    "arith.cmpi": lambda operation: integer_attribute(operation, "predicate"),
+    "llvm.alloca": lambda operation: parse_type(str(operation.attributes["elem_type"])),
+    "llvm.getelementptr": _gep,
+    "llvm.extractvalue": lambda operation: _numbers(operation, "position"),
+    "llvm.insertvalue": lambda operation: _numbers(operation, "position"),
+    "llvm.mlir.addressof": lambda operation: str(operation.attributes["global_name"]).strip('@"'),
+    "llvm.inline_asm": lambda operation: str(operation.attributes["asm_string"]).strip('"'),
+    "llvm.call": lambda operation: (
+        str(operation.attributes["callee"]).strip('@"') if "callee" in operation.attributes else ""
+    ),
+    "nvvm.ldmatrix": _ldmatrix,
+    "nvvm.stmatrix": _stmatrix,
+    "nvvm.mma.sync": _mma,
+    "nvvm.shfl.sync": _text("kind"),
+    "nvvm.cp.async.shared.global": lambda operation: integer_attribute(operation, "size"),
+    "nvvm.cp.async.bulk.tensor.shared.cluster.global": _bulk,
+    "nvvm.cp.async.bulk.shared.cluster.global": _bulk,
+    "vector.extract": lambda operation: _numbers(operation, "static_position"),
+    "vector.insert": lambda operation: _numbers(operation, "static_position"),
+    "vector.shuffle": lambda operation: _numbers(operation, "mask"),
+    "vector.extract_strided_slice": lambda operation: tuple(
+        tuple(int(part) for part in re.findall(r"\d+", re.sub(r": i64", "", str(attribute))))
+        for attribute in (
+            operation.attributes["offsets"],
+            operation.attributes["sizes"],
+            operation.attributes["strides"],
+        )
+    ),
+    "vector.insert_strided_slice": lambda operation: tuple(
+        tuple(int(part) for part in re.findall(r"\d+", re.sub(r": i64", "", str(attribute))))
+        for attribute in (operation.attributes["offsets"], operation.attributes["strides"])
+    ),
+}
+
+
+GEMM = "cute.gemm"
+COPY = "cute.copy"
+ATTRIBUTE = "tilepass.sites"
+_SITE = re.compile(r'"tilepass\.site\.(\d+)"')
+_COPY = re.compile(r'"tilepass\.copy\.(\d+)"')
+_COPY_BITS = re.compile(r"tma_load<.*?copy_bits = (\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class GemmSite:
+    """A gemm as traced: `d` is the accumulator, None where an operand is no register tensor."""
+
+    index: int
+    atom: str
+    d: StaticTensor | None
+    a: StaticTensor | None
+    b: StaticTensor | None
+
+
+def gemms_of(module: Module) -> list[Operation]:
+    """The gemms of a traced module in the order of their site indices."""
+    return [operation for operation in operations(module) if operation.name == GEMM]
+
+
+@plain_values()
+def tag_sites(module: Module) -> int:
+    """Tag a clone of a traced module, in place; the number of gemms."""
+    with module.context:
+        rows = list[ir.Attribute]()
+        for operation in [each for each in operations(module) if each.name in (GEMM, COPY)]:
+            types = [str(operand.type) for operand in operation.operands]
+            if operation.name == GEMM:
+                _rename(operation, f"tilepass.site.{len(rows)}")
+                rows.append(ir.ArrayAttr.get([ir.StringAttr.get(text) for text in types]))
+            elif match := _COPY_BITS.search(types[0]):
+                _rename(operation, f"tilepass.copy.{-(-int(match[1]) // 8)}")
+        module.operation.attributes[ATTRIBUTE] = ir.ArrayAttr.get(rows)
+    return len(rows)
+
+
+def _rename(operation: Operation, name: str) -> None:
+    # The stubs of the bindings know no setter.
+    operation.location = ir.Location.name(name, operation.location)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def sites_of(module: Module) -> list[GemmSite]:
+    """What `tag_sites` wrote into a module, read from its lowered form."""
+    if ATTRIBUTE not in module.operation.attributes:
+        return []
+    rows = ir.ArrayAttr(module.operation.attributes[ATTRIBUTE])
+    found = list[GemmSite]()
+    for index, row in enumerate(rows):
+        texts = [ir.StringAttr(text).value for text in ir.ArrayAttr(row)]
+        fragments = [_fragment(text) for text in texts[1:4]]
+        fragments += [None] * (3 - len(fragments))
+        found.append(GemmSite(index, texts[0], fragments[0], fragments[1], fragments[2]))
+    return found
+
+
+def site_of(location: ir.Location) -> int | None:
+    """The site that a location names; the last one where it names several."""
+    found = _SITE.findall(str(location))
+    return int(found[-1]) if found else None
+
+
+def transfer_bytes_of(location: ir.Location) -> int | None:
+    """The bytes of the TMA copy that a location names."""
+    found = _COPY.findall(str(location))
+    return max(int(size) for size in found) if found else None
+
+
+def _fragment(text: str) -> StaticTensor | None:
+    tensor = static_tensor(text)
+    return tensor if tensor is not None and tensor.space == "rmem" else None

@@ -15,9 +15,9 @@ from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
 from tilepass.core.pass_base import CompilerVersion, PassContext
 from tilepass.core.remarks import RemarkSink
+from tilepass.frontends.cache_key import pipeline_key
 from tilepass.frontends.cute.rewriting import rewrite
 from tilepass.frontends.placed import place_passes
-from tilepass.frontends.triton.cache_key import pipeline_key
 from tilepass.ir import engine
 
 _RAISES = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Placed, Target
 from tilepass.core.remarks import Remark
+from tilepass.frontends.cache_key import pipeline_key
 from tilepass.frontends.cute.places import check_places
-from tilepass.frontends.triton.cache_key import pipeline_key
 
 if TYPE_CHECKING:
     from tilepass.frontends.cute.hook import Level

@@ -20,9 +20,9 @@ from typing import Any
 from triton import knobs
 
 from tilepass.core.errors import TilepassError
+from tilepass.frontends.cache_key import EMPTY, CacheKey
 from tilepass.frontends.observing import StageObserver
 from tilepass.frontends.triton import inductor
-from tilepass.frontends.triton.cache_key import EMPTY, CacheKey
 from tilepass.frontends.triton.segments import Plan, instrument
 from tilepass.frontends.triton.wrappers import HOOK, compiler_module, uses_hook, wrappers
 

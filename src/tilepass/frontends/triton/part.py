@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Pass, PassContext, Placed, Target
-from tilepass.frontends.triton.cache_key import pipeline_key
+from tilepass.frontends.cache_key import pipeline_key
 
 if TYPE_CHECKING:
     from tilepass.frontends.observing import StageObserver

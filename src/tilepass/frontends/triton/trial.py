@@ -28,8 +28,8 @@ from tilepass.core.errors import TilepassError
 from tilepass.core.figures import StaticFigures
 from tilepass.core.pass_base import PassContext, Placed
 from tilepass.core.remarks import RemarkSink
+from tilepass.frontends.cache_key import pipeline_key
 from tilepass.frontends.triton.assembling import STAGE
-from tilepass.frontends.triton.cache_key import pipeline_key
 from tilepass.frontends.triton.capture import capture_diagnostics
 from tilepass.frontends.triton.modules import TritonModule, generic_text, load, new_context
 from tilepass.frontends.triton.overriding import no_overrides

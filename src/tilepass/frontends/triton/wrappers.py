@@ -8,7 +8,7 @@ from typing import Any
 
 from triton import knobs
 
-from tilepass.frontends.triton.cache_key import CacheKey, pipeline_key
+from tilepass.frontends.cache_key import CacheKey, pipeline_key
 from tilepass.frontends.triton.overriding import overrides_of
 from tilepass.frontends.triton.segments import Plan, compiler_module, instrument
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilepass.core.refusal import Refusal
-from tilepass.ir.engine import Operation, ir, plain, same_value
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import TensorType, parse_type
 from tilepass.ir.loops import backward_slice, defining_operation
 
@@ -91,7 +91,7 @@ def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
     Everything that the stores need is followed into the tile loop and the prelude. The accumulator
     is the inner loop's result and ends the slice.
     """
-    accumulator = plain(nest.carried_accumulator.result)
+    accumulator = nest.carried_accumulator.result
     computed = _forward(accumulator, nest.epilogue)
     search = _Search(nest)
     for store in (*(each.operation for each in nest.tma_stores), *nest.pointer_stores):
@@ -116,7 +116,7 @@ class _Search:
 
     def __init__(self, nest: PersistentNest) -> None:
         self._nest = nest
-        self._accumulator = plain(nest.carried_accumulator.result)
+        self._accumulator = nest.carried_accumulator.result
         self.waiting: list[tuple[ir.Value, Axes]] = []
         self.found: dict[Operation, dict[Axes, None]] = {}
 
@@ -134,7 +134,7 @@ class _Search:
     def _follow(self, value: ir.Value, axes: Axes) -> Refusal | None:
         if not isinstance(value.type, ir.RankedTensorType):
             return None
-        if same_value(value, self._accumulator):
+        if value == self._accumulator:
             if axes == ACCUMULATOR:
                 return None
             return Refusal(self._nest.dot, "the accumulator is used transposed and as it is")
@@ -181,7 +181,7 @@ def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[
     """The axes of everything that is computed from the accumulator."""
     known: dict[ir.Value, Axes] = {accumulator: ACCUMULATOR}
     for operation in operations:
-        given = [known[plain(each)] for each in operation.operands if plain(each) in known]
+        given = [known[each] for each in operation.operands if each in known]
         if not given:
             continue
         axes = given[0]
@@ -190,7 +190,7 @@ def _forward(accumulator: ir.Value, operations: Iterable[Operation]) -> Mapping[
         elif not _is_elementwise(operation):
             continue
         for result in operation.results:
-            known[plain(result)] = axes
+            known[result] = axes
     return known
 
 
@@ -204,11 +204,11 @@ def _axes_of_store(
             "mask the store instead",
         )
     for operand in store.operands:
-        if plain(operand) in computed:
-            return computed[plain(operand)]
+        if operand in computed:
+            return computed[operand]
     sources = backward_slice(list(store.operands), nest.outer.operation)
     for each in nest.epilogue:
-        if each in sources and any(plain(operand) in computed for operand in each.operands):
+        if each in sources and any(operand in computed for operand in each.operands):
             return _no_part(each)
     value, tile = store.operands[1], nest.tile[:2]
     if not isinstance(value.type, ir.RankedTensorType):

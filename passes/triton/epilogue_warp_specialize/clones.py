@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tilepass.core.refusal import Refusal
 from tilepass.ir import engine
 from tilepass.ir.build import Builder, set_attribute
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import Encoding, Slice, TensorType, parse_type
 from tilepass.ir.loops import defining_operation
 
@@ -23,11 +23,10 @@ class Clones:
         self._values = dict(values or {})
 
     def __getitem__(self, value: ir.Value) -> ir.Value:
-        source = plain(value)
-        return self._values.get(source, source)
+        return self._values.get(value, value)
 
     def __setitem__(self, value: ir.Value, stand_in: ir.Value) -> None:
-        self._values[plain(value)] = plain(stand_in)
+        self._values[value] = stand_in
 
     def of(self, values: Iterable[ir.Value]) -> list[ir.Value]:
         """The stand-ins of several values."""
@@ -42,7 +41,7 @@ class Clones:
         clone = operation.clone(ip=builder.place).operation
         for each in engine.operations(clone) if len(clone.regions) else [clone]:
             for index, operand in enumerate(each.operands):
-                if (stand_in := self._values.get(plain(operand))) is not None:
+                if (stand_in := self._values.get(operand)) is not None:
                     each.operands[index] = stand_in
         for source, result in zip(operation.results, clone.results, strict=True):
             self[source] = result
@@ -71,18 +70,18 @@ class TileClone:
 
     def set_accumulator(self, value: ir.Value) -> None:
         """The window's part of the dot's result, in the layout that `layouts` gives it."""
-        self._values[self._source.accumulator, ACCUMULATOR] = plain(value)
+        self._values[self._source.accumulator, ACCUMULATOR] = value
 
     def value(self, value: ir.Value, axes: Axes) -> ir.Value:
         """What stands for a value of the original epilogue: a scalar, or its part."""
         if not isinstance(value.type, ir.RankedTensorType):
             return self._scalars(value)
-        return self._values[plain(value), axes]
+        return self._values[value, axes]
 
     def bind(self, needed: Needed, results: Sequence[ir.Value]) -> None:
         """Let these stand for the results of an operation that is not cloned."""
         for old, new in zip(needed.operation.results, results, strict=True):
-            self._values[plain(old), needed.axes] = plain(new)
+            self._values[old, needed.axes] = new
 
     def type_of(self, value: ir.Value, axes: Axes) -> ir.Type:
         """The type of a value's part."""
@@ -155,7 +154,7 @@ class TileClone:
             copy.operands[index] = operand
         if operation.name == "arith.constant":
             _retype_constant(copy, type_)
-        return plain(copy.results[0])
+        return copy.results[0]
 
     def _set_operands(self, copy: Operation, needed: Needed) -> None:
         axes = needed.operand_axes
@@ -179,11 +178,11 @@ def unread(source: TileSlice, staged: Mapping[Operation, ir.Value]) -> frozenset
     found: list[Needed] = []
     used: set[tuple[ir.Value, Axes]] = set()
     for each in reversed(source.needed):
-        results = [(plain(result), each.axes) for result in each.operation.results]
+        results = [(result, each.axes) for result in each.operation.results]
         if results and used.isdisjoint(results):
             found.append(each)
         elif each.operation in staged:
-            used.add((plain(staged[each.operation]), each.axes))
+            used.add((staged[each.operation], each.axes))
         else:
             used.update(_read_by(each))
     return frozenset(found)
@@ -195,14 +194,14 @@ def _read_by(needed: Needed) -> Iterator[tuple[ir.Value, Axes]]:
     if needed.operation.name == CONVERT and is_spread(operands[0]):
         yield from _spread_from(operands[0], needed.axes)
     else:
-        yield from zip(map(plain, operands), needed.operand_axes, strict=True)
+        yield from zip(operands, needed.operand_axes, strict=True)
 
 
 def _spread_from(value: ir.Value, axes: Axes) -> Iterator[tuple[ir.Value, Axes]]:
     """The tensors that a spread value is computed from in another layout: those that are not spread
     themselves."""
     if not is_spread(value):
-        yield plain(value), axes
+        yield value, axes
         return
     operation = defining_operation(value)
     assert operation is not None

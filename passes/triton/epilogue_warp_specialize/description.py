@@ -20,7 +20,7 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from tilepass.core.refusal import Refusal
-from tilepass.ir.engine import Operation, ir, operations, same_value
+from tilepass.ir.engine import Operation, ir, operations
 from tilepass.ir.layouts import NvmmaShared, TensorDescType, TensorType, element_bits, parse_type
 from tilepass.ir.loops import Carried, Loop, defining_operation
 
@@ -236,4 +236,4 @@ def bytes_of(tensor: TensorType) -> int:
 
 def holds(values: tuple[ir.Value, ...], wanted: ir.Value) -> bool:
     """Whether `wanted` is one of `values`."""
-    return any(same_value(each, wanted) for each in values)
+    return any(each == wanted for each in values)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
-from tilepass.ir.engine import Operation, ir, operations, plain
+from tilepass.ir.engine import Operation, ir, operations
 from tilepass.ir.walks import users
 
 from .axes import Needed
@@ -346,7 +346,7 @@ def stage(value: ir.Value, buffer: ir.Value, builder: AsyncBuilder) -> None:
 
 def send(store: TmaStore, buffer: ir.Value, builder: AsyncBuilder, clones: Clones) -> None:
     """Have TMA write a staging buffer to global memory."""
-    builder.tma_store(store.descriptor, clones.of(store.coordinates), plain(buffer))
+    builder.tma_store(store.descriptor, clones.of(store.coordinates), buffer)
 
 
 @dataclass(frozen=True)

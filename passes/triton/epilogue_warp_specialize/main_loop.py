@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder, memdesc_of
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 
 from .clones import Clones
 from .description import DotOperand, PersistentNest
@@ -81,15 +81,15 @@ def build_main_loop(
         around = inside.inside(more)
     loop = around.loop(second, upper, step, state, attributes)
     if guarded is not None:
-        around.yield_([plain(result) for result in loop.operation.results])
-    _, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
+        around.yield_(list(loop.operation.results))
+    _, accumulator, previous, slot, parity = loop.body.arguments
     body, here = around.inside(loop.body), Cursor(slot, parity)
     accumulator = _dot(nest, ring, here, share.window, accumulator, body, tile.clones)
     (accumulator,) = body.dot_wait([accumulator], pendings=1)
     body.arrive_barrier(body.slot(ring.empty, previous))
     body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
     share.behind_last_dot(inside)
-    accumulator, last, *after = (plain(result) for result in (guarded or loop.operation).results)
+    accumulator, last, *after = (guarded or loop.operation).results
     (accumulator,) = inside.dot_wait([accumulator], pendings=0)
     inside.arrive_barrier(inside.slot(ring.empty, last))
     inside.yield_([accumulator, *after])
@@ -98,7 +98,7 @@ def build_main_loop(
         copies.copy(each, inside)
     share.behind_last_dot(inside)
     inside.yield_(initial)
-    accumulator, *values = (plain(result) for result in branch.results)
+    accumulator, *values = branch.results
     return accumulator, Cursor(*values)
 
 
@@ -129,7 +129,7 @@ def _dot(
     dot = clones.copy(nest.dot, builder)
     dot.results[0].set_type(accumulator.type)
     set_attribute(dot, "isAsync", "true")
-    return plain(dot.results[0])
+    return dot.results[0]
 
 
 def _part(
@@ -166,7 +166,7 @@ def _turned(like: Operation, buffer: ir.Value, builder: AsyncBuilder) -> ir.Valu
     operation = builder.create(
         like.name, (buffer,), (builder.type(turned),), {"order": like.attributes["order"]}
     )
-    return plain(operation.results[0])
+    return operation.results[0]
 
 
 def _order(view: Operation) -> list[int]:
@@ -192,7 +192,7 @@ def build_whole_loop(nest: PersistentNest, ring: Ring, tile: Tile, cursor: Curso
     loop = builder.loop(
         bounds[0], bounds[1], bounds[2], initial, {**comparison_of(inner), **_NOT_PIPELINED}
     )
-    step, accumulator, previous, slot, parity = (plain(each) for each in loop.body.arguments)
+    step, accumulator, previous, slot, parity = loop.body.arguments
     inside = builder.inside(loop.body)
     here, window = Cursor(slot, parity), Window.whole(nest.tile[:2])
     dot = _dot(nest, ring, here, window, accumulator, inside, clones)
@@ -200,7 +200,7 @@ def build_whole_loop(nest: PersistentNest, ring: Ring, tile: Tile, cursor: Curso
     is_later = inside.compare("ne", step, bounds[0])
     inside.arrive_barrier(inside.slot(ring.empty, previous), is_later)
     inside.yield_([waited, slot, *here.next(inside, ring.slots).values])
-    results = [plain(result) for result in loop.operation.results]
+    results = list(loop.operation.results)
     return Unfinished(results[0], results[1], Cursor(results[2], results[3]))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tilepass.analysis.nest_facts import DOTS, dots_in
 from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import is_pure
-from tilepass.ir.engine import Operation, ir, operations, same_value
+from tilepass.ir.engine import Operation, ir, operations
 from tilepass.ir.layouts import MemDescType, element_bits, parse_type
 from tilepass.ir.loops import Loop, LoopNest, backward_slice, constant_int, defining_operation
 from tilepass.ir.walks import users
@@ -141,15 +141,15 @@ def _chain(dot: Operation, operand: DotOperand, loads: list[TileLoad]) -> list[O
         if (each := defining_operation(value)) is not None and each.name == _ALLOC
     ]
     load = loads[operand.load].operation
-    own = [each for each in buffers if same_value(each.operands[0], load.results[0])]
+    own = [each for each in buffers if each.operands[0] == load.results[0]]
     return [load, *own, *operand.views]
 
 
 def _accumulator(inner: Loop, dot: Operation) -> int | Refusal:
     for index, carried in enumerate(inner.carried):
-        if not same_value(dot.operands[2], carried.argument):
+        if dot.operands[2] != carried.argument:
             continue
-        if not same_value(carried.yielded, dot.results[0]):
+        if carried.yielded != dot.results[0]:
             return Refusal(dot, "the dot's result is changed before the next step adds to it")
         if len(users(carried.argument)) != 1 or len(users(dot.results[0])) != 1:
             return Refusal(dot, "the accumulator is used in the inner loop beside the dot")

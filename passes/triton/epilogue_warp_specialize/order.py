@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from tilepass.analysis.memory_order import root_of
 from tilepass.core.refusal import Refusal
 from tilepass.ir.effects import Effect, effects_of
-from tilepass.ir.engine import Operation, ir, operations, plain
+from tilepass.ir.engine import Operation, ir, operations
 from tilepass.ir.loops import LoopNest, backward_slice, defining_operation
 
 from .description import PersistentNest, once
@@ -19,7 +19,7 @@ def tile_slice(nest: PersistentNest, roots: Sequence[ir.Value]) -> set[Operation
 
     What the tile loop carries into its next trip is included: every partition carries it.
     """
-    return {*_sliced(nest, tuple(map(plain, roots)))}
+    return {*_sliced(nest, tuple(roots))}
 
 
 @once
@@ -133,7 +133,7 @@ def stores_of(nest: PersistentNest) -> list[Operation]:
 
 def place_of(operation: Operation) -> tuple[ir.Value, ...]:
     """What tells where a load or store is: pointers, or a descriptor and coordinates."""
-    operands = [plain(each) for each in operation.operands]
+    operands = list(operation.operands)
     if operation.name == _TMA_STORE:
         return operands[0], *operands[2:]
     return tuple(operands if operation.name == "tt.descriptor_load" else operands[:1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import is_pure
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 
 from .description import DESCRIPTOR_MAKERS
 from .match import way_to
@@ -82,13 +82,13 @@ def _isolate(
     before = [view.operation for block in way for view in block]
     # Backwards: a copy uses what stands before its source.
     for source in reversed(before[: before.index(around)]):
-        for result in map(plain, source.results):
+        for result in source.results:
             users = _users_by_block(result, numbers)
             if users and is_repeatable(source):
                 _repeat(source, result, users, blocks, builder)
             elif users:
                 captures.append((result, users))
-    arguments = map(plain, way[0].arguments)
+    arguments = way[0].arguments
     used = [(each, users) for each in arguments if (users := _users_by_block(each, numbers))]
     captured = [*used, *reversed(captures)]
     for value, users in captured:

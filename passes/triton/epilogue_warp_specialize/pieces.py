@@ -27,7 +27,7 @@ from tilepass.analysis.memory_order import root_of
 from tilepass.core.refusal import Refusal
 from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import (
     MemDescType,
     SwizzledShared,
@@ -85,12 +85,12 @@ class Pieces:
     @cached_property
     def load_blocks(self) -> list[TensorType]:
         """What a piece needs of each tile load."""
-        return [in_memory(self.boxes[plain(each.descriptor)]) for each in self.nest.tile_loads]
+        return [in_memory(self.boxes[each.descriptor]) for each in self.nest.tile_loads]
 
     @cached_property
     def store_blocks(self) -> list[TensorType]:
         """What a piece brings to each TMA store."""
-        return [in_memory(self.boxes[plain(each.descriptor)]) for each in self.nest.tma_stores]
+        return [in_memory(self.boxes[each.descriptor]) for each in self.nest.tma_stores]
 
     def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""
@@ -282,20 +282,20 @@ def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
         if each.operation.name == "tt.load" and len(each.axes) == 1
         if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
     ]
-    wanted = {(plain(result), each.axes) for each in loads for result in each.operation.results}
+    wanted = {(result, each.axes) for each in loads for result in each.operation.results}
     found: list[Needed] = []
     for each in reversed(source.needed):
-        if any((plain(result), each.axes) in wanted for result in each.operation.results):
+        if any((result, each.axes) in wanted for result in each.operation.results):
             found.append(each)
             wanted |= {
-                (plain(operand), axes)
+                (operand, axes)
                 for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
             }
     return tuple(reversed(found))
 
 
 def _uses(user: Needed) -> list[tuple[ir.Value, Axes]]:
-    operands = [plain(each) for each in user.operation.operands]
+    operands = list(user.operation.operands)
     if user.operation.name in STORES:
         return [(each, user.axes) for each in operands]
     return list(zip(operands, user.operand_axes, strict=True))
@@ -314,7 +314,7 @@ def _only_for(
     for each in reversed(early):
         if each in loads:
             continue
-        if any((plain(result), each.axes) in used for result in each.operation.results):
+        if any((result, each.axes) in used for result in each.operation.results):
             used.update(_uses(each))
         else:
             alone.append(each)
@@ -337,7 +337,7 @@ def boxes_of(nest: PersistentNest, source: TileSlice, size: tuple[int, int]) -> 
     for needed in source.needed:
         if needed.operation.name not in ("tt.descriptor_load", "tt.descriptor_store"):
             continue
-        descriptor = plain(needed.operation.operands[0])
+        descriptor = needed.operation.operands[0]
         before = parse_type(descriptor.type)
         assert isinstance(before, TensorDescType)
         try:

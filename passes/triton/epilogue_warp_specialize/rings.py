@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder, barrier_array, buffer_of
-from tilepass.ir.engine import Operation, ir, plain
+from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import TensorType
 
 from .clones import Clones
@@ -164,7 +164,7 @@ def _build_main_loop(nest: PersistentNest, ring: Ring, tile: Tile, cursor: Curso
     scalars = nest.carried_scalars
     initial = [*cursor.values, *clones.of(each.initial for each in scalars)]
     loop = tile.builder.loop(bounds[0], bounds[1], bounds[2], initial, comparison_of(inner))
-    arguments = [plain(argument) for argument in loop.body.arguments]
+    arguments = list(loop.body.arguments)
     clones[inner.induction_variable] = arguments[0]
     for source, argument in zip(scalars, arguments[3:], strict=True):
         clones[source.argument] = argument
@@ -173,7 +173,7 @@ def _build_main_loop(nest: PersistentNest, ring: Ring, tile: Tile, cursor: Curso
         clones.copy(each, inside)
     after = fill(ring, nest.loads, Cursor(*arguments[1:3]), inside, clones)
     inside.yield_([*after.values, *clones.of(each.yielded for each in scalars)])
-    return Cursor(*(plain(result) for result in list(loop.operation.results)[:2]))
+    return Cursor(*list(loop.operation.results)[:2])
 
 
 def fill(

@@ -20,7 +20,7 @@ from tilepass.analysis.trip_count import counts_unsigned
 from tilepass.core.refusal import Refusal
 from tilepass.ir.build import Predicate
 from tilepass.ir.build_async import AsyncBuilder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.ir.loops import Loop, backward_slice, defining_operation
 
 from .clones import Clones
@@ -65,7 +65,7 @@ def build_tile_loop(
     step = tiles.step if tiles else outer.step
     carried = [each.initial for each in outer.carried]
     loop = builder.loop(lower, outer.upper_bound, step, [*state, *carried], comparison_of(outer))
-    arguments = [plain(argument) for argument in loop.body.arguments]
+    arguments = list(loop.body.arguments)
     clones = Clones()
     clones[outer.induction_variable] = arguments[0]
     for source, argument in zip(outer.carried, arguments[1 + len(state) :], strict=True):
@@ -73,7 +73,7 @@ def build_tile_loop(
     inside = builder.inside(loop.body)
     after = build(Tile(inside, clones, tuple(arguments[1 : 1 + len(state)])))
     inside.yield_([*after, *clones.of(each.yielded for each in outer.carried)])
-    return [plain(result) for result in list(loop.operation.results)[: len(state)]]
+    return list(loop.operation.results)[: len(state)]
 
 
 def less_than(loop: Loop) -> Predicate:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilepass.ir.build import Builder
-from tilepass.ir.engine import ir, plain
+from tilepass.ir.engine import ir
 from tilepass.ir.layouts import (
     Bases,
     Blocked,
@@ -317,7 +317,7 @@ def _cut(builder: Builder, value: ir.Value, cuts: Sequence[_Cut]) -> list[ir.Val
     turn = builder.create("tt.trans", apart.results, [builder.type(first.turned)], order)
     split = builder.create("tt.split", turn.results, [builder.type(first.part)] * 2)
     half = builder.type(first.half)
-    halves = [builder.convert_layout(plain(each), half) for each in split.results]
+    halves = [builder.convert_layout(each, half) for each in split.results]
     return [part for each in halves for part in _cut(builder, each, others)]
 
 

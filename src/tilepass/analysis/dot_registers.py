@@ -181,7 +181,7 @@ class _Graph:
         self._results: dict[Operation, list[ir.Value]] = {}
 
     def definition(self, value: ir.Value) -> Operation | None:
-        """The operation that a plain value is a result of."""
+        """The operation that a value is a result of."""
         if value not in self._definitions:
             self._definitions[value] = defining_operation(value)
         return self._definitions[value]
@@ -206,7 +206,7 @@ def _writers_of(dot: Operation, graph: _Graph) -> list[Operation]:
 
 @dataclass
 class _Origin:
-    """What a value is computed from. All values are plain ones."""
+    """What a value is computed from."""
 
     graph: _Graph
     ends: dict[Operation, None] = field(default_factory=dict[Operation, None])

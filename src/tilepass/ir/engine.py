@@ -72,12 +72,10 @@ __all__ = [
     "parse",
     "parse_expanded",
     "passmanager",
-    "plain",
     "print_generic",
     "print_readable",
     "print_to",
     "rewrite",
-    "same_value",
     "shared_context",
     "verify",
 ]
@@ -213,23 +211,6 @@ def operations(root: Module | ir.Operation | ir.OpView) -> list[Operation]:
 def operation_names(module: Module) -> set[str]:
     """The names of all operations of a module."""
     return {operation.name for operation in operations(module)}
-
-
-def plain(value: ir.Value) -> ir.Value:
-    """The same value as a `Value`: comparable with other plain ones and hashable by identity.
-
-    The DSL that shares the bindings makes the values of a module objects whose `==` and `+` build
-    operations; some of them only hold the value, as CuTe's tensors do.
-    """
-    if type(value) is ir.Value:
-        return value
-    given: Any = value
-    return ir.Value(given if isinstance(given, ir.Value) else given.value)
-
-
-def same_value(one: ir.Value, other: ir.Value) -> bool:
-    """Whether both are the same result or block argument."""
-    return plain(one) == plain(other)
 
 
 def location_of(operation: object) -> SourceLocation | None:

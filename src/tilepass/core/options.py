@@ -92,20 +92,20 @@ def convert(text: str, kind: Any) -> Any:
     Raises ValueError, which says what the type takes, and TypeError for any other type.
     """
     origin, alternatives = get_origin(kind), get_args(kind)
+    found: list[Any] = []
     if origin is Literal:
         found = [value for value in alternatives if text == spell(value)]
     elif origin in (typing.Union, types.UnionType):
         found = list(_converted(text, alternatives))
     elif kind is bool:
-        found = [text.lower() in _TRUE] if text.lower() in _TRUE + _FALSE else []
+        found = [word in _TRUE for word in (text.lower(),) if word in _TRUE + _FALSE]
     elif kind is types.NoneType:
-        found = [None] if text.lower() == "none" else []
+        found = [None] * (text.lower() == "none")
     elif kind is str:
         found = [text]
     elif kind in (int, float):
         with suppress(ValueError):
-            return kind(text)
-        found = []
+            found = [kind(text)]
     else:
         raise TypeError(f"a pipeline cannot give an option of type {kind}")
     if not found:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from tilepass.dump.ir_text import essence, lines_of
 
@@ -63,7 +64,7 @@ def unified(left: str, right: str, left_name: str, right_name: str, context: int
         )
         if a[at] == b[other]
     ]
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    matcher: Any = difflib.SequenceMatcher(None, a, b, autojunk=False)
     equal = [each for each in _blocks(same, len(a), len(b)) if each.equal]
     matcher.matching_blocks = [
         *(difflib.Match(each.left, each.right, each.left_end - each.left) for each in equal),

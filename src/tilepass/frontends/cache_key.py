@@ -1,4 +1,4 @@
-"""What a pipeline adds to the keys of compilers' caches: everything that can change their output."""
+"""What a pipeline adds to the keys of caches: everything that can change its output."""
 
 from __future__ import annotations
 

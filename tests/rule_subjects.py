@@ -61,11 +61,8 @@ SUBJECTS = (
         for module in ("analysis/trip_count.py", "ir/walks.py")
     ),
     *(
-        Subject(
-            f"analysis/{name}.py", ("tests/test_analysis_memory_order.py", *_FUSION), _FLATTENED
-        )
-        for name in ("memory_order", "loop_fusion")
+        Subject(f"analysis/{name}.py", (f"tests/test_analysis_{name}.py", *_FUSION), _FLATTENED)
+        for name in ("memory_order", "loop_fusion", "nest_facts")
     ),
-    Subject("analysis/nest_facts.py", ("tests/test_analysis_nest_facts.py", *_FUSION), _FLATTENED),
     Subject("analysis/bounds.py", ("tests/test_passes_bounds.py", *_FUSION)),
 )

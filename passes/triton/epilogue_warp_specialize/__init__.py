@@ -1,13 +1,38 @@
-"""`epilogue-warp-specialize`: share a persistent matmul out among specialized warps."""
+"""`epilogue-warp-specialize`: share a persistent matmul out among specialized warps.
+
+    match   match, match_main_loop, order          a tile loop -> `PersistentNest` (description)
+    plan    schemes, plan, pieces, options         the nest -> a `Plan` of each scheme
+            windows, axes, clones                  what of an epilogue is in a window, and how
+            cost_model                             which scheme
+    build   build, consumers, whole                the nest and the plan -> `ttg.warp_specialize`
+            main_loop, epilogue, rings, tiles, partitions
+
+Words:
+
+    tile    what a trip of the tile loop computes: M rows by N columns of the result
+    window  a rectangle of the tile, all of it included (`Window`)
+    part    what one consumer computes: its window, with so many warps (`Part`)
+    piece   a block of columns of a part's window; its epilogue goes through buffers of this size.
+            The option `epilogue-subtile` is their number; `late-subtiles` of them wait in registers
+            for the next tile
+    slice   the operations that a value is computed from (`TileSlice`: with the dimensions of the
+            tile that they run along)
+    slot    one place of a ring of buffers; full and empty by turns
+    group   under `ping-pong`, warps that compute every other tile
+
+An epilogue that is computed as it stands (`whole`) is one window, one part and one piece, in the
+source's layouts and with the source's warps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from tilepass.analysis.loop_attributes import lost_by_specializing
 from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
-from tilepass.core.decisions import Choice, Fact
+from tilepass.core.decisions import Choice, Decision, Fact
 from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
@@ -24,6 +49,7 @@ from .plan import Plan, late_refusal
 from .schemes import SCHEMES, Scheme, choose
 
 _AS_IT_IS = "none"
+_Found = TypeVar("_Found")
 
 
 @register
@@ -97,10 +123,9 @@ class EpilogueWarpSpecialize(Pass):
     bounds that are computed from tensors; descriptors that vary from tile to tile or are made in
     the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
     reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8
-    (`split-consumer` takes 16 too); `ping-pong` where the number
-    of steps varies or the tile loop carries scalars; epilogues that are not computed tile element
-    by tile element (`split-consumer`; `ping-pong` of 8 warps); plans that take more shared memory
-    or registers than there are.
+    (`split-consumer` takes 16 too); `ping-pong` where the number of steps varies or the tile loop
+    carries scalars; epilogues that are not computed tile element by tile element (`split-consumer`;
+    `ping-pong` of 8 warps); plans that take more shared memory or registers than there are.
     `auto` leaves alone what the author said something of that the loops of warps do not keep
     (`disable_licm`, `num_stages=1`), and what a trial compilation shows to spill more than the
     source's form, or to run its dots one after the other.
@@ -114,37 +139,48 @@ class EpilogueWarpSpecialize(Pass):
     options: _Options
 
     def run(self, module: Module, context: PassContext) -> None:
+        """Match, plan, choose, build; each step that stops has told why."""
         if self.options.scheme == "none":
             return
         for loop in candidate_loops(module):
-            nest = _limited_registers(loop, context) or attempt(
-                match, loop, context.target, at=loop.operation
-            )
-            if isinstance(nest, Refusal):
-                self._refuse(loop, nest, context)
-            else:
-                self._specialize(nest, module, context)
+            nest = self._match(loop, context)
+            plans: Mapping[str, Plan] = self._plans(nest, context) if nest else {}
+            facts = self._facts(nest, plans, context) if nest and plans else None
+            if nest and facts:
+                decision = self._choice(nest, facts, module, context)
+                self._build(nest, plans.get(decision.value), decision, context)
 
-    def _specialize(self, nest: PersistentNest, module: Module, context: PassContext) -> None:
-        machine = _machine(context)
-        found = {
-            name: self._plan(name, nest, machine)
-            for name in SCHEMES
-            if self.options.scheme in ("auto", name)
-        }
+    def _match(self, loop: Loop, context: PassContext) -> PersistentNest | None:
+        nest = _limited_registers(loop, context) or attempt(
+            match, loop, context.target, at=loop.operation
+        )
+        return self._or_refuse(loop, nest, context)
+
+    def _plans(self, nest: PersistentNest, context: PassContext) -> Mapping[str, Plan]:
+        """The best plan within the target's limits of each scheme that may be meant."""
+        machine, names = _machine(context), [self.options.scheme]
+        if self.options.scheme == "auto":
+            names = [*SCHEMES]
+        found = {name: self._plan(name, nest, machine) for name in names}
         plans = {name: plan for name, plan in found.items() if isinstance(plan, Plan)}
-        refusals = {name: plan for name, plan in found.items() if isinstance(plan, Refusal)}
-        if not plans:
-            for refusal in refusals.values():
+        for name, refusal in found.items():
+            if isinstance(refusal, Plan):
+                continue
+            if plans:
+                context.remarks.analysis(refusal.operation, f"{name} cannot be built: {refusal}")
+            else:
                 self._refuse(nest.outer, refusal, context)
-            return
-        for name, refusal in refusals.items():
-            context.remarks.analysis(refusal.operation, f"{name} cannot be built: {refusal}")
-        facts = attempt(self._facts, nest, plans, context, at=nest.outer.operation)
-        if isinstance(facts, Refusal):
-            self._refuse(nest.outer, facts, context)
-            return
-        decision = context.decide(
+        return plans
+
+    def _choice(
+        self,
+        nest: PersistentNest,
+        facts: Mapping[str, Fact],
+        module: Module,
+        context: PassContext,
+    ) -> Decision:
+        """The scheme that the user forces, or the cost model's unless a trial speaks against it."""
+        return context.decide(
             "warp-specialize",
             nest.outer.operation,
             facts,
@@ -155,15 +191,19 @@ class EpilogueWarpSpecialize(Pass):
                 _AS_IT_IS, lambda name: self._form(module, nest, name, context), _loss(nest)
             ),
         )
-        plan = plans.get(decision.value)
+
+    def _build(
+        self, nest: PersistentNest, plan: Plan | None, decision: Decision, context: PassContext
+    ) -> None:
+        outer = nest.outer.operation
         if plan is None:
-            context.remarks.missed(nest.outer.operation, f"left as it is: {decision}")
+            context.remarks.missed(outer, f"left as it is: {decision}")
             return
-        context.remarks.passed(nest.outer.operation, f"{plan}: {decision}")
+        context.remarks.passed(outer, f"{plan}: {decision}")
         for each in nest.invariant:
             if each.name in DESCRIPTOR_MAKERS:
                 context.remarks.passed(each, "made once, in front of the tile loop")
-        build(nest, plan, machine)
+        build(nest, plan, _machine(context))
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         return attempt(self._choose, SCHEMES[name], nest, machine, at=nest.dot)
@@ -188,22 +228,37 @@ class EpilogueWarpSpecialize(Pass):
 
     def _facts(
         self, nest: PersistentNest, plans: Mapping[str, Plan], context: PassContext
-    ) -> Mapping[str, Fact]:
-        loops = nest_of(nest.outer)
-        assert loops is not None
-        facts = dict(nest_facts(loops, context))
-        facts["stores"] = "tma" if nest.tma_stores else "pointers"
-        facts["epilogue_work"] = epilogue_work(nest)
-        facts["tile_load_bytes"] = sum(load.bytes for load in nest.tile_loads)
-        for name, plan in plans.items():
-            facts[f"stages_{name.replace('-', '_')}"] = plan.stages
-        return facts
+    ) -> Mapping[str, Fact] | None:
+        facts = attempt(_facts_of, nest, plans, context, at=nest.outer.operation)
+        return self._or_refuse(nest.outer, facts, context)
+
+    def _or_refuse(
+        self, loop: Loop, found: _Found | Refusal, context: PassContext
+    ) -> _Found | None:
+        if not isinstance(found, Refusal):
+            return found
+        self._refuse(loop, found, context)
+        return None
 
     def _refuse(self, loop: Loop, refusal: Refusal, context: PassContext) -> None:
         scheme = self.options.scheme
         asked_for = scheme != "auto" and _can_be_meant(loop)
         forced = f"scheme={scheme}, but this loop cannot be specialized so" if asked_for else ""
         context.refuse(refusal, "not specialized", forced=forced)
+
+
+def _facts_of(
+    nest: PersistentNest, plans: Mapping[str, Plan], context: PassContext
+) -> Mapping[str, Fact]:
+    loops = nest_of(nest.outer)
+    assert loops is not None
+    facts = dict(nest_facts(loops, context))
+    facts["stores"] = "tma" if nest.tma_stores else "pointers"
+    facts["epilogue_work"] = epilogue_work(nest)
+    facts["tile_load_bytes"] = sum(load.bytes for load in nest.tile_loads)
+    for name, plan in plans.items():
+        facts[f"stages_{name.replace('-', '_')}"] = plan.stages
+    return facts
 
 
 def _loss(nest: PersistentNest) -> Callable[[str], str]:

@@ -60,8 +60,8 @@ def build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     registers = requested_registers(machine.limits, warps, others)
     bodies = [*consume[1:], produce, *feed]
     partitions = [
-        Partition(count, share, body)
-        for (count, _), share, body in zip(others, registers, bodies, strict=True)
+        Partition(count, each, body)
+        for (count, _), each, body in zip(others, registers, bodies, strict=True)
     ]
     warp_specialize(builder, consume[0], partitions)
     outer.erase()

@@ -1,26 +1,15 @@
-"""Consumers that share a tile: one with all of it or several with a window each; their epilogues
-go in pieces.
+"""Consumers whose epilogues go in pieces: one with all of the tile, or several with a window each.
 
-    default            consumer 0
-    partitions 0 ...   the other consumers
-    then               the producer of the dot's operands: 1 warp
-    then               where the epilogue loads tiles: 1 warp for each consumer
+    default      consumer 0                                             4 or 8 warps
+    partition 0  consumer 1: the other half, or every other tile        4 warps
+    then         producer: A and B                                      1 warp
+    then         where the epilogue loads tiles: a warp for each consumer
 
-All consumers read the same slots, so that a slot is empty after as many arrivals. Nothing else
-holds them together, unless they take turns (see split_consumer).
-
-`split-consumer`: two consumers, each with half of the tile and an epilogue of its own.
-
-    default      consumer 0: upper half       4 warps
-    partition 0  consumer 1: lower half       4 warps
-    partition 1  producer: A and B            1 warp
-    partition 2, 3  where the epilogue loads tiles: one warp for each consumer
-
-Both read the same slots: B whole, A by halves (or the other way round where M cannot be cut), so
-that a slot is empty after two arrivals. Nothing else holds them together: one's epilogue runs under
-the other's main loop. `alternate_epilogues` makes sure that it does. A turn is handed over when the
-first dot of a consumer's next tile is issued, and taken in front of an epilogue; each turn is a
-barrier with one arrival a tile:
+`split-consumer`: both read the same slots: B whole, A by halves (or the other way round where M
+cannot be cut), so that a slot is empty after two arrivals. Nothing else holds them together: one's
+epilogue runs under the other's main loop. `alternate_epilogues` makes sure that it does. A turn is
+handed over when the first dot of a consumer's next tile is issued, and taken before an epilogue;
+each turn is a barrier with one arrival a tile:
 
     consumer 0:  dots 0 | wait turn[0]  epilogue 0 | first dot of 1, arrive turn[1] | dots 1 ...
     consumer 1:  dots 0 | wait turn[1] ............................ epilogue 0 | ...
@@ -52,7 +41,7 @@ from .epilogue import (
     build_piece_loads,
     next_slot,
 )
-from .main_loop import Share, build_main_loop
+from .main_loop import Dots, build_main_loop
 from .order import tile_slice
 from .plan import Part, Plan, scalar_roots, scalars_of
 from .rings import Ring, allocate_barriers, cursor_at, cursors_of, filling, reading
@@ -153,15 +142,15 @@ def window_consumers(
     for index, (part, own) in enumerate(zip(plan.parts, buffers, strict=True)):
         if barriers is not None and plan.groups > 1:
             turns = Turns(nest, barriers, index)
-            found.append(_Group(nest, part, index, operands, own, turns))
+            found.append(_EveryOtherTile(nest, part, index, operands, own, turns))
         else:
             late = plan.late_subtiles
-            found.append(_Sharer(nest, part, index, operands, own, barriers, late))
+            found.append(_EveryTile(nest, part, index, operands, own, barriers, late))
     return found
 
 
 @dataclass(frozen=True)
-class _Sharer(Consumer):
+class _EveryTile(Consumer):
     """A consumer that has a part of every tile; `late` pieces of it wait for the next tile."""
 
     turns: ir.Value | None
@@ -201,8 +190,8 @@ class _Sharer(Consumer):
             self._run_late(late, staged, is_later, inside)
             epilogue.keep_rows(inside)
 
-        share = Share(self.part.window, self.initial(tile), behind_first_dot)
-        accumulator, operands = build_main_loop(nest, self.operands, tile, operands, share)
+        dots = Dots(self.part.window, self.initial(tile), behind_first_dot)
+        accumulator, operands = build_main_loop(nest, self.operands, tile, operands, dots)
         self.begin_epilogue(tile, first)
         if self.turns is not None:
             builder.wait_barrier(self._turn(builder, self.index), turn)
@@ -245,7 +234,7 @@ class _Sharer(Consumer):
 
 
 @dataclass(frozen=True)
-class _Group(Consumer):
+class _EveryOtherTile(Consumer):
     """One of the two groups: its part is every other tile, whole."""
 
     turns: Turns
@@ -278,10 +267,10 @@ class _Group(Consumer):
             epilogue.hand_back(inside, is_later)
             epilogue.keep_rows(inside)
 
-        share = Share(self.part.window, initial, behind_first_dot, turns.hand_over)
+        dots = Dots(self.part.window, initial, behind_first_dot, turns.hand_over)
         turns.take(turn, builder)
         cursor = cursor_at(index, self.operands.slots, builder)
-        accumulator, _ = build_main_loop(nest, self.operands, tile, cursor, share)
+        accumulator, _ = build_main_loop(nest, self.operands, tile, cursor, dots)
         self.begin_epilogue(tile, first)
         columns = epilogue.columns(accumulator)
         staged, loaded = epilogue.run(columns, 0, staged, cursors_of(state))

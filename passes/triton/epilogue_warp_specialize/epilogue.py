@@ -20,11 +20,10 @@ from dataclasses import dataclass
 
 from tilepass.ir.build_async import AsyncBuilder, buffer_of
 from tilepass.ir.engine import Operation, ir, operations
-from tilepass.ir.walks import users
 
 from .axes import Needed
-from .clones import Clones, TileClone, shifted
-from .description import PersistentNest, TileLoad, TmaStore, bytes_of
+from .clones import TileClone, shifted
+from .description import PersistentNest, TmaStore, bytes_of
 from .order import tile_slice
 from .pieces import Pieces, is_read_so, read_as
 from .rings import Cursor, Ring, allocate_barriers, allocate_ring, hand_back
@@ -87,7 +86,7 @@ class PieceRun:
         self._builder, self._rows, self._is_real = tile.builder, pieces.rows, is_real
         self._loads = [load.operation for load in self._nest.tile_loads]
         self._stores = [store.operation for store in self._nest.tma_stores]
-        self._parts = [
+        self._clones = [
             TileClone(pieces.source, window, pieces.layouts, tile.clones.__getitem__)
             for window in pieces.windows
         ]
@@ -113,7 +112,7 @@ class PieceRun:
 
     def columns(self, accumulator: ir.Value) -> list[ir.Value]:
         """The pieces of the dot's result, from left to right."""
-        return column_parts(self._builder, accumulator, len(self._parts))
+        return column_parts(self._builder, accumulator, len(self._clones))
 
     def run(
         self, values: Sequence[ir.Value], first: int, staged: ir.Value, loaded: Sequence[Cursor]
@@ -124,35 +123,35 @@ class PieceRun:
         where the next ones do.
         """
         self._staged, self._loaded = staged, list(loaded)
-        for part, value in zip(self._parts[first:], values, strict=False):
-            part.set_accumulator(value)
-            self._piece(part)
+        for piece, value in zip(self._clones[first:], values, strict=False):
+            piece.set_accumulator(value)
+            self._piece(piece)
         return self._staged, self._loaded
 
-    def _piece(self, part: TileClone) -> None:
+    def _piece(self, piece: TileClone) -> None:
         for needed in self._pieces.cloned:
             if needed in self._rows.loads:
-                part.bind(needed, [self._row(needed, part)])
+                piece.bind(needed, [self._row(needed, piece)])
             elif needed.operation in self._loads:
-                part.bind(needed, [self._read(needed, part)])
+                piece.bind(needed, [self._read(needed, piece)])
             elif is_read_so(needed.operation, self._nest):
-                part.bind(needed, [part.value(needed.operation.operands[0], needed.axes)])
+                piece.bind(needed, [piece.value(needed.operation.operands[0], needed.axes)])
             elif needed.operation in self._stores:
-                self._store(needed, part)
+                self._store(needed, piece)
             else:
-                part.clone(needed, self._builder)
+                piece.clone(needed, self._builder)
         if self._stores and not self._buffers.in_place:
             self._staged = next_slot(self._builder, self._staged, self._buffers.count)
 
-    def _row(self, needed: Needed, part: TileClone) -> ir.Value:
+    def _row(self, needed: Needed, piece: TileClone) -> ir.Value:
         buffer = self._buffers.rows[self._rows.loads.index(needed)]
-        return self._rows.read(needed, buffer, part, self._builder)
+        return self._rows.read(needed, buffer, piece, self._builder)
 
-    def _read(self, needed: Needed, part: TileClone) -> ir.Value:
+    def _read(self, needed: Needed, piece: TileClone) -> ir.Value:
         builder, index = self._builder, self._loads.index(needed.operation)
         ring, cursor = self._buffers.rings[index], self._loaded[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
-        kind = part.type_of(read_as(needed.operation), needed.axes)
+        kind = piece.type_of(read_as(needed.operation), needed.axes)
         value = builder.local_load(builder.slot(ring.buffers[0], cursor.slot), kind)
         if self._buffers.in_place:
             self._staged = cursor.slot
@@ -161,16 +160,16 @@ class PieceRun:
         self._loaded[index] = cursor.next(builder, ring.slots)
         return value
 
-    def _store(self, needed: Needed, part: TileClone) -> None:
+    def _store(self, needed: Needed, piece: TileClone) -> None:
         builder, index = self._builder, self._stores.index(needed.operation)
         store = self._nest.tma_stores[index]
         if index == 0 and not self._buffers.in_place:
             # The stores of the piece that had these buffers last have read them.
             builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
         buffer = builder.slot(self._buffers.staging[index], self._staged)
-        builder.local_store(part.value(store.value, needed.axes), buffer)
+        builder.local_store(piece.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
-        coordinates = part.coordinates(store.coordinates, needed.axes, builder)
+        coordinates = piece.coordinates(store.coordinates, needed.axes, builder)
         if self._is_real is not None:
             outside = builder.constant(_OUTSIDE)
             coordinates = [builder.select(self._is_real, each, outside) for each in coordinates]
@@ -247,9 +246,6 @@ class LateState:
         return others[:end], cls(tuple(others[end:]), tile)
 
 
-_CONVERT = "ttg.convert_layout"
-
-
 @dataclass
 class LoadedTiles:
     """The consumer's side of the rings of tile loads; the cursors move as tiles are read."""
@@ -265,6 +261,29 @@ class LoadedTiles:
         hand_back(ring, cursor, builder)
         self.cursors[index] = cursor.next(builder, ring.slots)
         return value
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A consumer's own staging buffers: for each TMA store an array of them.
+
+    Before the first store of a tile, the stores of the tile that had the buffers last must have
+    been read: all but those of the `len(buffers)` - 1 tiles between.
+    """
+
+    buffers: tuple[ir.Value, ...]
+    count: int
+    slot: ir.Value
+
+    def store(self, store: TmaStore, index: int, value: ir.Value, tile: Tile) -> None:
+        builder = tile.builder
+        if index == 0:
+            builder.tma_store_wait((self.count - 1) * len(self.buffers))
+        buffer = builder.slot(self.buffers[index], self.slot)
+        builder.local_store(value, buffer)
+        # TMA sees it only then.
+        builder.fence_async_shared()
+        builder.tma_store(store.descriptor, tile.clones.of(store.coordinates), buffer)
 
 
 def consumer_needs(nest: PersistentNest) -> set[Operation]:
@@ -308,63 +327,16 @@ def _copy_all(
 ) -> None:
     loads = [load.operation for load in nest.tile_loads]
     stores = [store.operation for store in nest.tma_stores]
-    read = set[Operation]()
+    clones = tile.clones
     for each in operations:
-        if each in read:
-            continue
         if each in loads:
-            index = loads.index(each)
-            read |= _read_tile(nest.tile_loads[index], index, tile, loaded)
+            kind = read_as(each).type
+            clones[each.results[0]] = loaded.read(loads.index(each), kind, tile.builder)
+        elif is_read_so(each, nest):
+            clones[each.results[0]] = clones[each.operands[0]]
         elif each in stores and sink is not None:
             index = stores.index(each)
-            value = tile.clones[nest.tma_stores[index].value]
+            value = clones[nest.tma_stores[index].value]
             sink.store(nest.tma_stores[index], index, value, tile)
         else:
-            tile.clones.copy(each, tile.builder)
-
-
-def _read_tile(load: TileLoad, index: int, tile: Tile, loaded: LoadedTiles) -> set[Operation]:
-    """Read a tile straight into the layout that it is converted to, if there is but one; returns
-    the conversions that this replaces."""
-    result = load.operation.results[0]
-    conversions = [user for user in users(result) if user.name == _CONVERT]
-    kinds = {str(user.results[0].type) for user in conversions}
-    if len(conversions) != len(users(result)) or len(kinds) != 1:
-        tile.clones[result] = loaded.read(index, result.type, tile.builder)
-        return set()
-    value = loaded.read(index, conversions[0].results[0].type, tile.builder)
-    for conversion in conversions:
-        tile.clones[conversion.results[0]] = value
-    return set(conversions)
-
-
-def stage(value: ir.Value, buffer: ir.Value, builder: AsyncBuilder) -> None:
-    """Write a tile into a staging buffer so that TMA sees it."""
-    builder.local_store(value, buffer)
-    builder.fence_async_shared()
-
-
-def send(store: TmaStore, buffer: ir.Value, builder: AsyncBuilder, clones: Clones) -> None:
-    """Have TMA write a staging buffer to global memory."""
-    builder.tma_store(store.descriptor, clones.of(store.coordinates), buffer)
-
-
-@dataclass(frozen=True)
-class Staging:
-    """A consumer's own staging buffers: for each TMA store an array of them.
-
-    Before the first store of a tile, the stores of the tile that had the buffers last must have
-    been read: all but those of the `len(buffers)` - 1 tiles between.
-    """
-
-    buffers: tuple[ir.Value, ...]
-    count: int
-    slot: ir.Value
-
-    def store(self, store: TmaStore, index: int, value: ir.Value, tile: Tile) -> None:
-        builder = tile.builder
-        if index == 0:
-            builder.tma_store_wait((self.count - 1) * len(self.buffers))
-        buffer = builder.slot(self.buffers[index], self.slot)
-        stage(value, buffer, builder)
-        send(store, buffer, builder, tile.clones)
+            clones.copy(each, tile.builder)

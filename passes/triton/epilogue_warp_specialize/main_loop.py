@@ -47,9 +47,9 @@ def nothing(builder: AsyncBuilder) -> None:
 
 
 @dataclass(frozen=True)
-class Share:
-    """What a consumer computes: its window of the tile, and the accumulator before the first step,
-    in the layout that the consumer's warps have for it."""
+class Dots:
+    """What a consumer's dots compute: its window of the tile, and the accumulator before the first
+    step, in the layout that the consumer's warps have for it."""
 
     window: Window
     initial: ir.Value
@@ -58,17 +58,17 @@ class Share:
 
 
 def build_main_loop(
-    nest: PersistentNest, ring: Ring, tile: Tile, cursor: Cursor, share: Share
+    nest: PersistentNest, ring: Ring, tile: Tile, cursor: Cursor, dots: Dots
 ) -> tuple[ir.Value, Cursor]:
     """The main loop, every dot finished; returns the accumulator and where the next tile starts."""
     inner, builder = nest.inner, tile.builder
     lower, upper, step = tile.clones.of((inner.lower_bound, inner.upper_bound, inner.step))
     runs = builder.compare(less_than(inner), lower, upper)
-    initial = [share.initial, *cursor.values]
+    initial = [dots.initial, *cursor.values]
     branch, then, otherwise = builder.if_(runs, [value.type for value in initial])
     inside = builder.inside(then)
-    first = _dot(nest, ring, cursor, share.window, share.initial, inside, tile.clones)
-    begun = _built(share.behind_first_dot, inside)
+    first = _dot(nest, ring, cursor, dots.window, dots.initial, inside, tile.clones)
+    begun = _built(dots.behind_first_dot, inside)
     second = inside.integer("addi", lower, step)
     start = cursor.next(inside, ring.slots)
     state = [first, cursor.slot, *start.values]
@@ -84,11 +84,11 @@ def build_main_loop(
         around.yield_(list(loop.operation.results))
     _, accumulator, previous, slot, parity = loop.body.arguments
     body, here = around.inside(loop.body), Cursor(slot, parity)
-    accumulator = _dot(nest, ring, here, share.window, accumulator, body, tile.clones)
+    accumulator = _dot(nest, ring, here, dots.window, accumulator, body, tile.clones)
     (accumulator,) = body.dot_wait([accumulator], pendings=1)
     body.arrive_barrier(body.slot(ring.empty, previous))
     body.yield_([accumulator, slot, *here.next(body, ring.slots).values])
-    share.behind_last_dot(inside)
+    dots.behind_last_dot(inside)
     accumulator, last, *after = (guarded or loop.operation).results
     (accumulator,) = inside.dot_wait([accumulator], pendings=0)
     inside.arrive_barrier(inside.slot(ring.empty, last))
@@ -96,7 +96,7 @@ def build_main_loop(
     inside, copies = builder.inside(otherwise), Clones()
     for each in begun:
         copies.copy(each, inside)
-    share.behind_last_dot(inside)
+    dots.behind_last_dot(inside)
     inside.yield_(initial)
     accumulator, *values = branch.results
     return accumulator, Cursor(*values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Literal
 
 from tilepass.core.errors import OptionError
@@ -146,6 +147,7 @@ BARRIER_BYTES = 8
 OVERHEAD_BYTES = 1024
 
 
+@lru_cache
 def array_bytes(block: TensorType, slots: int) -> int:
     """An array of buffers for a block, as `buffer_of` makes it, and the gap behind it."""
     size = math.prod(buffer_of(block, slots).shape) * element_bits(block.element) // 8

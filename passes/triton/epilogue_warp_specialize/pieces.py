@@ -238,15 +238,15 @@ class Rows:
         return [clone.value(each.operation.results[0], each.axes) for each in self.loads]
 
     def read(
-        self, needed: Needed, buffer: ir.Value, part: TileClone, builder: AsyncBuilder
+        self, needed: Needed, buffer: ir.Value, piece: TileClone, builder: AsyncBuilder
     ) -> ir.Value:
         """A piece's part of a row."""
         (axis,) = needed.axes
         assert axis is not None
-        first = part.window.offset[axis] - self.window.offset[axis]
-        if part.window.size[axis] != self.window.size[axis]:
-            buffer = builder.subslice(buffer, 0, first, part.window.size[axis])
-        kind = part.type_of(needed.operation.results[0], needed.axes)
+        first = piece.window.offset[axis] - self.window.offset[axis]
+        if piece.window.size[axis] != self.window.size[axis]:
+            buffer = builder.subslice(buffer, 0, first, piece.window.size[axis])
+        kind = piece.type_of(needed.operation.results[0], needed.axes)
         return builder.local_load(buffer, kind)
 
     def _type(self, needed: Needed) -> TensorType:

@@ -78,10 +78,11 @@ def _slices_of(nest: PersistentNest) -> Slices | Refusal:
     return epilogue if isinstance(epilogue, Refusal) else Slices(initial, epilogue)
 
 
+@once
 def parts_of(
     nest: PersistentNest,
     slices: Slices,
-    windows: Sequence[Window],
+    windows: tuple[Window, ...],
     warps: int,
     subtiles: Subtiles,
 ) -> tuple[Part, ...] | Refusal:
@@ -158,6 +159,7 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
     return _loads_what_it_stores(nest, slices)
 
 
+@once
 def _stays_outside(nest: PersistentNest, warps: int) -> Refusal | None:
     """Outside the tile loop no tensor may be left, where the number of warps changes: those in
     front of it go where only tensors and the loop use them."""
@@ -249,7 +251,7 @@ def window_plans(
     for subtiles in SUBTILES:
         if options.epilogue_subtile not in ("auto", subtiles):
             continue
-        parts = parts_of(nest, slices, windows, warps, subtiles)
+        parts = parts_of(nest, slices, tuple(windows), warps, subtiles)
         if isinstance(parts, Refusal) or foreign_obstacle(nest, parts[0]):
             continue
         found += [
@@ -327,7 +329,7 @@ def parts_obstacle(
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return slices
-    parts = parts_of(nest, slices, windows, warps, 1)
+    parts = parts_of(nest, slices, tuple(windows), warps, 1)
     if isinstance(parts, Refusal):
         return parts
     m, n = windows[0].size

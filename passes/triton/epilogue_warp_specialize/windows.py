@@ -1,7 +1,6 @@
-"""The same tile computed by parts: what types and layouts become at another shape.
+"""Windows of a tile: what types and layouts become at another shape.
 
-A `Window` is a part of the tile that a kernel computes: half of it for one of two consumers, or one
-sub-tile of an epilogue. Layouts depend on the window's size and on the number of warps that hold
+Layouts depend on the window's size and on the number of warps that hold
 it: `Layouts` rewrites each encoding in one way for the whole slice of code, so that two values that
 had the same layout before have the same afterwards.
 

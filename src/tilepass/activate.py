@@ -21,8 +21,7 @@ from tilepass.core.pass_base import (
 )
 from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
 from tilepass.core.versions import cute_version, triton_version
-from tilepass.frontends.cute.part import CutePart
-from tilepass.frontends.cute.places import is_for_cute
+from tilepass.frontends.cute.part import CutePart, is_for_cute
 from tilepass.frontends.placed import place_passes
 from tilepass.frontends.triton.part import TritonPart
 

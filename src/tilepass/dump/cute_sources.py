@@ -20,7 +20,7 @@ from tilepass.core.versions import cute_version
 from tilepass.dump.recorder import Recorder
 from tilepass.dump.trial import make_trial
 from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
-from tilepass.frontends.cute.places import is_for_cute
+from tilepass.frontends.cute.part import is_for_cute
 from tilepass.frontends.cute.rewriting import rewrite
 from tilepass.frontends.cute.tracing import Trace
 from tilepass.frontends.cute.watching import Watched

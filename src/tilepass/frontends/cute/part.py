@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tilepass.core.anchor import TRACE, Anchor, language_of
+from tilepass.core.errors import AnchorError
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Placed, Target
 from tilepass.core.remarks import Remark
 from tilepass.frontends.cache_key import pipeline_key
-from tilepass.frontends.cute.places import check_places
+
+_PLACE = Anchor.end_of(TRACE)
+
+
+def is_for_cute(placed: Placed) -> bool:
+    """Whether a pass runs on CuTe modules; the others run in Triton."""
+    return language_of(placed.anchor) == "cute"
+
+
+def check_places(passes: Iterable[Placed]) -> None:
+    """Raise AnchorError for a place that the DSL does not have."""
+    for placed in passes:
+        if (placed.anchor.position, placed.anchor.where) != (_PLACE.position, _PLACE.where):
+            raise AnchorError(
+                f"pass '{placed.instance.name}': the CuTe DSL has no place '{placed.anchor}'; its "
+                f"place is {_PLACE}"
+            )
+
 
 if TYPE_CHECKING:
     from tilepass.frontends.cute.hook import Level

@@ -28,7 +28,7 @@ from triton.runtime import _async_compile, autotuner, jit
 
 from tilepass.activate import enabled
 from tilepass.cli.run import program_environment
-from tilepass.frontends.triton import cache_key
+from tilepass.frontends import cache_key
 
 ON = "rewrite-add"
 OTHER = "rewrite-add{to=subf}"

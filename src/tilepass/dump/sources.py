@@ -177,9 +177,10 @@ def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, A
                 f"--config {name}={text}: {target} has no compile option '{name}'"
                 f"{nearest(name, defaults)}"
             )
-        kind = type(defaults[name])
+        default = defaults[name]
+        kind = bool if isinstance(default, bool) else str if isinstance(default, str) else int
         try:
-            options[name] = convert(text, kind if kind in (bool, str) else int)
+            options[name] = convert(text, kind)
         except ValueError as error:
             raise TilepassError(f"--config {name}={text}: {error}") from error
     return options

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-_DEFINITION = re.compile(r"([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)$")
+_DEFINITION = re.compile(r"\n([#!](?!loc\d* = )[A-Za-z_][\w$]*) = (.*)")
 # An attribute of Triton's dialects that holds no other one.
 _INNERMOST = re.compile(r"#ttn?g\.\w+<[^<>#]*>")
 _NEW = "tilepass"
@@ -38,7 +38,7 @@ class Aliases:
         are left alone.
         """
         aliases, expanded = cls({}), list[str]()
-        for chunk in _chunks(text):
+        for chunk in chunks(text):
             found, rest = _without_definitions(chunk)
             if found:
                 aliases = cls({**aliases.definitions, **found})
@@ -61,9 +61,7 @@ class Aliases:
 
         first = next(parts, "")
         begun = first if _strings_hold_attributes(first) else _INNERMOST.sub(name, first)
-        for body, short in names.items():
-            yield f"{short} = {body}\n"
-        yield begun
+        yield "".join([*(f"{short} = {body}\n" for body, short in names.items()), begun])
         for part in parts:
             # A string that holds what looks like an attribute must stay as it is.
             yield part if _strings_hold_attributes(part) else _shortened(part, names)
@@ -96,17 +94,13 @@ class Aliases:
 
 def _without_definitions(chunk: str) -> tuple[dict[str, str], str]:
     """The definitions in a part of a text, and the part without them."""
-    definitions: dict[str, str] = {}
-    kept: list[str] = []
-    for line in chunk.split("\n"):
-        if line[:1] in ("#", "!") and (match := _DEFINITION.match(line)):
-            definitions[match[1]] = match[2]
-        else:
-            kept.append(line)
-    return definitions, "\n".join(kept)
+    # A pattern that begins with a character is looked for many times faster than a line's begin.
+    lines = f"\n{chunk}"
+    definitions = dict(_DEFINITION.findall(lines))
+    return definitions, _DEFINITION.sub("", lines)[1:] if definitions else chunk
 
 
-def _chunks(text: str) -> Iterator[str]:
+def chunks(text: str) -> Iterator[str]:
     """Parts of about 1 MB that end at line ends: what is made of them stays small."""
     start = 0
     while start < len(text):

@@ -28,7 +28,7 @@ from tilepass.frontends.triton.modules import (
     parse,
 )
 from tilepass.ir import engine
-from tilepass.ir.aliases import Aliases
+from tilepass.ir.aliases import Aliases, chunks
 from tilepass.ir.checked_run import Problem, checked_run
 from tilepass.ir.engine import ir
 from tilepass.ir.memory_file import MemoryFile
@@ -195,7 +195,7 @@ class _Trip:
             return False
         if self._validate:
             # What Triton's verifier rejects is reported as that.
-            self._parsed(_printed(self.working, self._aliases))
+            self._parsed(self._shortened())
             passes, original = self._passes[: index + 1], self._original.str
             self._validate(Rewrite(passes, context, before, self.working, original))
         return True
@@ -209,14 +209,17 @@ class _Trip:
 
     def pretty(self) -> str:
         """The module as it is now, in Triton's form."""
-        return self._parsed(_printed(self.working, self._aliases)).str()
+        return self._parsed(self._shortened()).str()
 
     def finish(self) -> TritonModule:
         """The module back in Triton's context, verified by it; ends the trip."""
-        file = _printed(self.working, self._aliases)
         # Its memory is wanted for what Triton makes of the text.
         del self.working
-        return self._parsed(file)
+        return self._parsed(self._shortened())
+
+    def _shortened(self) -> MemoryFile:
+        """The module as the last pass left it, for Triton."""
+        return MemoryFile(self._aliases.shorten(chunks(self._text)))
 
     def _parsed(self, file: MemoryFile) -> TritonModule:
         index, context, _ = self._after[-1]

@@ -3,8 +3,9 @@
 Changed are comparisons (boundary and negation), arithmetic and bit operators, `and` and `or`,
 integers (by one) and flags, minima and maxima, conditions, filters of comprehensions, what is
 returned (None where that may be, a constant truth, a parameter of the result's type), one operand
-or argument for both, and statements (left out). Left alone are annotations, decorators, docstrings,
-messages (the arguments of what is raised, f-strings) and assertions: they decide nothing.
+or argument for both, and statements (left out). Left alone are annotations, names of types,
+decorators, docstrings, messages (the arguments of what is raised, f-strings) and assertions
+(`zip(strict=True)`, too): they decide nothing.
 """
 
 from __future__ import annotations
@@ -114,6 +115,10 @@ class _Finder:
             return
         if isinstance(node, ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
             return
+        if isinstance(node, ast.Raise) and "AssertionError" in ast.unparse(node):
+            return
+        if isinstance(node, ast.Assign) and self._function == "module" and _names_types(node.value):
+            return
         if isinstance(node, ast.Raise):
             yield self._function, _Change(node, "pass")
             return
@@ -174,9 +179,19 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
             which = 0 if _name(node.func) == "isinstance" else 1
             if child is not node.args[which]:
                 continue
+        if isinstance(child, ast.keyword) and child.arg == "strict":
+            continue
         if isinstance(node, ast.Call) and child is node.func and isinstance(child, ast.Subscript):
             continue
         yield child
+
+
+def _names_types(value: ast.expr) -> bool:
+    """Whether this is `One | Other` of types: what a name for several stands for."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return _names_types(value.left) and _names_types(value.right)
+    name = ast.unparse(value).partition("[")[0]
+    return isinstance(value, ast.Name | ast.Subscript) and (name[0].isupper() or name == "tuple")
 
 
 def _text(annotation: ast.expr | None) -> str:

@@ -281,6 +281,10 @@ def test_early_return() -> None:
         "y": "an early return", "x": "an early return",
     }  # fmt: skip
     assert result_of(dot("y")).left_over == {}
+    found = result_of(dot("y"), "cf.br ^bb1\n^bb1:", use("u", "%zero"))
+    assert {tag(each): behind for each, behind in found.left_over.items()} == {
+        "y": "an early return",
+    }  # fmt: skip
 
 
 # ---- selects -------------------------------------------------------------------------------------
@@ -374,6 +378,19 @@ def test_what_is_unfinished_before_each_operation() -> None:
     assert unfinished.writes(every["y"].results[0])
     assert not unfinished.writes(every["w"].results[0])
     assert found[every["u"]].writes(every["w"].results[0])
+
+
+def test_dot_whose_result_nobody_carries_is_unfinished_in_the_next_trip() -> None:
+    _module, function = kernel(loop(f"{use('v', '%acc')}\n{dot('z')}", "%acc"), use("u", "%r"))
+    found = find_unfinished(function)
+    assert {tag(each) for each in found} == {"v", "z", "scf.yield", "u", "tt.return"}
+    text = (f"%r = scf.while (%p = %zero) : ({_T}) -> {_T} {{\n{use('t', '%p')}\n"
+            f"scf.condition(%flag) %p : {_T}\n}} do {{\n^bb0(%q: {_T}):\n{use('u', '%q')}\n"
+            f"{dot('z')}\nscf.yield %q : {_T}\n}}")  # fmt: skip
+    _module, function = kernel(text)
+    assert {tag(each) for each in find_unfinished(function)} == {
+        "t", "scf.condition", "u", "z", "scf.yield", "tt.return",
+    }  # fmt: skip
 
 
 # ---- registers -----------------------------------------------------------------------------------

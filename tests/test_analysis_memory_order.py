@@ -6,7 +6,7 @@ import pytest
 
 from tests.protocol_support import module_of
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle, root_of, roots_of
-from tilepass.ir.engine import Module, ir, operations
+from tilepass.ir.engine import Module, ir, operations, parse
 from tilepass.ir.loops import LoopNest, nest_of, outermost_loops
 
 _POINTERS = """
@@ -141,6 +141,9 @@ _BETWEEN = "between the two loops has side effects"
 _NOTHING = "the inner loop accesses no memory"
 
 
+_COMPUTED = "%f = arith.cmpi slt, %n, %c1 : i32\n    "
+
+
 def under(line: str) -> str:
     return f"scf.if %flag {{\n      {line}\n    }}"
 
@@ -176,6 +179,9 @@ def nest(before: str, inner: str, after: str) -> tuple[Module, LoopNest]:
         ("", _LOAD_A, _STORE_A, None, _MAY),
         ("", _LOAD_A, under(_STORE_A), None, _MAY),
         ("", under(_LOAD_A), _STORE_A, None, _MAY),
+        # A condition that is computed is no pointer.
+        ("", _LOAD_A, _COMPUTED + under(_STORE_B).replace("%flag", "%f"), None, None),
+        ("", _COMPUTED + under(_LOAD_A).replace("%flag", "%f"), _STORE_B, None, None),
         (_LOAD_A, _LOAD_A.replace("%l", "%m").replace("%a", "%b"), _STORE_A, None, _MAY),
         # What is loaded behind the inner loop comes where it came.
         ("", _LOAD_A, _LOAD_A + "\n    " + _STORE_B, None, None),
@@ -198,3 +204,38 @@ def test_accesses_that_may_not_change_places(
     ):  # fmt: skip
         assert (obstacle is None) == (expected is None), obstacle
         assert obstacle is None or (expected or "") in obstacle.reason
+
+
+_CHIP = """
+func.func @kernel(%p: !tt.ptr<i32>, %n: index, %one: index, %m: !ttg.memdesc<1>) {
+  scf.for %tile = %one to %n step %one {
+    scf.for %k = %one to %n step %one {
+      %l = "tt.load"(%p) : (!tt.ptr<i32>) -> i32
+      LINE
+    }
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ('%x = "ttg.local_alloc"(%l) : (i32) -> !ttg.memdesc<1>', False),
+        ('%x = "ttg.local_alloc"() : () -> !ttg.memdesc<1>', True),
+        ('%x = "ttg.local_load"(%m) : (!ttg.memdesc<1>) -> i32', False),
+        ('"ttg.local_store"(%l, %m) : (i32, !ttg.memdesc<1>) -> ()', False),
+        ('"ttg.async_wait"() : () -> ()', True),
+        ('"test.do"() : () -> ()', True),
+        ('"test.do"() ({\n"test.end"() : () -> ()\n}) : () -> ()', True),
+    ],
+)
+def test_buffers_on_the_chip(line: str, refused: bool) -> None:
+    """One that is filled when it is made is a value; one that is filled later is memory."""
+    module = parse(_CHIP.replace("LINE", line))
+    found = nest_of(outermost_loops(module)[0])
+    assert found is not None
+    obstacle = effect_obstacle(found)
+    assert (obstacle is not None) == refused
+    assert obstacle is None or _ORDERS in obstacle.reason

@@ -251,6 +251,14 @@ def test_sizes_of_a_tile_are_the_last_two_of_the_dot() -> None:
     assert [memory[f"tile_{name}"] for name in "mnk"] == [128, 256, 64]
 
 
+def test_sizes_of_a_tile_are_those_of_the_first_of_several_dots() -> None:
+    small = "tensor<16x16xf16>"
+    more = f'\n      %z = "test.z"() : () -> {small}\n      %y = "tt.dot"(%z, %z, %z) : ({small}, '
+    found = facts(DOTS=_DOT + more + f"{small}, {small}) -> {small}")
+    assert [found[f"tile_{name}"] for name in "mnk"] == [128, 256, 64]
+    assert found["dot"] == "several"
+
+
 # ---- shared memory -------------------------------------------------------------------------------
 
 _STAGE = 49152
@@ -276,6 +284,9 @@ _MORE = '%e = "tt.descriptor_load"(%d) : (!tt.desc) -> tensor<8x8xi64>'
         (context(num_stages=3), {"AFTER": _STORE.replace("descriptor_store", "store")}, 3 * _STAGE),
         (context(), {}, None),
         (context(num_stages=3), {"LOADS": _LOADS.replace("descriptor_load", "load", 1)}, None),
+        (context(num_stages=3), {
+            "INNER": _CARRIED_A, "BEFORE": f'%ea = "test.ea"() : () -> {_A}', "AFTER": "",
+            "LOADS": f'%b = "tt.descriptor_load"(%d) : (!tt.desc) -> {_B}'}, 3 * 32768),
         # Operands that are computed are left out; one that two dots read takes its place once.
         (context(num_stages=2), {"AFTER": ""} | {"DOTS": computed(dot(), "a")["DOTS"]}, 2 * 32768),
         (context(num_stages=2), {"AFTER": "", "DOTS":

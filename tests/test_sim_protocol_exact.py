@@ -47,8 +47,9 @@ KNOWS, KNOWS_NOT = [EVER, EVER, EVER], [0, 0, 0]
 WRITER, READER = 0, 1
 
 
-def memory(fences_to_come: bool = False) -> SharedMemory:
-    return SharedMemory([cell(0), cell(1)], fences_to_come)
+def memory(*fences_to_come: bool) -> SharedMemory:
+    """Fences are asked for unless one says that they are to come."""
+    return SharedMemory([cell(0), cell(1)], *fences_to_come)
 
 
 def access(kind: Kind, owner: int = WRITER, time: int | None = 5, place: int = 0) -> Access:
@@ -170,6 +171,13 @@ def test_fence_between_a_write_and_an_asynchronous_read(
     ] * own
     shared.fence(WRITER, [5, 0, 0])
     shared.read(access(kind, reader), KNOWS, reader)
+
+
+def test_fences_are_asked_for() -> None:
+    shared = memory()
+    shared.write(access(Kind.WRITE), KNOWS, WRITER)
+    with pytest.raises(MissingFence):
+        shared.read(access(Kind.DOT), KNOWS, WRITER)
 
 
 def test_writes_by_units_need_no_fence_before_they_are_read() -> None:
@@ -632,6 +640,53 @@ def test_memory_is_cut_where_accesses_begin_and_end() -> None:
 
 def replace_regions(step: Event, regions: tuple[Region, ...]) -> Event:
     return replace(step, regions=regions)
+
+
+def test_regions_and_events_as_text() -> None:
+    plane = Memory("plane", (4, 8), "f16", at(1), 128)
+    for box, text in (
+        (((0, 4), (0, 8)), "plane"),
+        (((0, 4), (0, 4)), "plane[0:4]"),
+        (((1, 4), (0, 8)), "plane[1:4]"),
+        (((1, 2), (4, 8)), "plane[1,4:8]"),
+        (((0, 1), (7, 8)), "plane[0,7]"),
+    ):
+        assert str(Region(plane, box)) == text
+    part = Region(plane, ((0, 1), (0, 8)))
+    for step, text in (
+        (Event(Kind.READ, at(1), (part,)), "test.event plane[0]"),
+        (Event(Kind.LOAD, at(1), (part, part), mbarrier(1), 8),
+         "test.event plane[0], plane[0] of ring[1] (8 bytes)"),
+        (Event(Kind.WAIT, at(1), (), mbarrier(0), 1), "test.event of ring[0] (parity 1)"),
+        (Event(Kind.FENCE, at(1)), "test.event"),
+    ):  # fmt: skip
+        assert str(step) == text
+    default = Event(Kind.FENCE, at(1))
+    assert (default.amount, default.number, default.cells) == (0, -1, ())
+    assert str(plane) == "plane = 4x8xf16, test.event at kernel.py:1:1"
+
+
+@pytest.mark.parametrize("count", [3, 24, 25, 30])
+def test_trace_shows_the_last_steps(count: int) -> None:
+    steps = [ALLOCATE, INIT, ARRIVE, EXPECT, LOAD, wait()]
+    more = [placed(event(Kind.FENCE), line) for line in range(count - 7)]
+    program = recording([*more, *steps][:count])
+    machine = run_random(program, 0).machine
+    lines = checking.trace_lines(machine)
+    total = len(machine.trace)
+    assert total == count
+    if count > 24:
+        assert lines[0] == f"  ... {count - 24} steps before"
+        assert lines[1].split()[0] == str(count - 23)
+    else:
+        assert lines[0].split()[0] == "1"
+    assert len(lines) == min(total, 24) + (total > 24)
+    if count > 3:
+        assert lines[-2] == (
+            f"  {count - 1:4} (copy)       8 bytes land in buffer[0], complete at ring[0]"
+        )
+    if count > 24:
+        assert lines[1].endswith(f"partition 0  test.event  [kernel.py:{count - 24}:1]")
 
 
 # ---- checking ------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from tilepass.analysis.zero_structure.values import (
     Pointer,
     Region,
     Struct,
+    Value,
     shared_base,
 )
 from tilepass.analysis.zero_structure.zero_bytes import (
@@ -418,6 +419,21 @@ def test_values_are_picked(condition: Interval) -> None:
     assert DOMAIN.pick(condition, *far) == (decided or either)
 
 
+def test_values_of_different_kinds_are_picked() -> None:
+    either, one = TABLE.between(0, 1), TABLE.constant(1)
+    some: list[Value] = [one, pointer(BUFFER, 4), Struct((one,)), (one,), UNKNOWN]
+    for first, second in itertools.permutations(some, 2):
+        assert DOMAIN.pick(either, first, second) is UNKNOWN
+    assert DOMAIN.pick(either, MAPS.zero(4), pointer(BUFFER, 4)) is UNKNOWN
+    assert DOMAIN.pick(either, pointer(BUFFER, 4), pointer(REGISTERS, 4)) == Pointer(
+        ANYWHERE, TABLE.top(64)
+    )
+    pair = Struct((one, pointer(BUFFER, 0)))
+    assert DOMAIN.pick(either, pair, Struct((TABLE.constant(3), pointer(BUFFER, 2)))) == Struct(
+        (TABLE.between(1, 3), pointer(BUFFER, 0, 2))
+    )
+
+
 @given(flags(), st.integers(1, THREADS))
 def test_threads_that_take_a_side(condition: Interval, count: int) -> None:
     active = np.arange(THREADS) < count
@@ -625,6 +641,27 @@ def test_integers_in_registers_stay_integers() -> None:
     assert private.load(DOMAIN, shape, cells, TABLE.constant(8), real) is MAPS.nothing(4)
 
 
+def _wide(bits: int) -> Scalar:
+    return Scalar(f"i{bits}", bits, floating=False)
+
+
+def test_value_that_reaches_into_the_next_cell() -> None:
+    shape = PrivateObject(0, 4, 4)
+    cells: list[Number] = [map_of([[level] * 4] * THREADS) for level in (ALL, 1, 3, 0)]
+    for start, size in ((2, 4), (3, 2), (1, 2), (2, 8), (6, 4), (5, 8)):
+        loaded = private.load(DOMAIN, shape, cells, TABLE.constant(start), _wide(8 * size))
+        held = [level for level in (ALL, 1, 3, 0) for _ in range(4)][start : start + size]
+        assert rows_of(DOMAIN.as_map(loaded, size))[0] == held
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 4), (4, 8), (2, 4), (4, 6), (3, 5), (4, 4)])
+def test_store_in_registers_that_may_be_elsewhere_takes_no_doubt_away(low: int, high: int) -> None:
+    shape = PrivateObject(0, 4, 4)
+    lost = private.everything_lost(DOMAIN, shape)
+    kept = private.store(DOMAIN, shape, lost, TABLE.between(low, high), MAPS.zero(4), I32)
+    assert kept == ([*lost[:1], MAPS.zero(4), *lost[2:]] if low == high else lost)
+
+
 @pytest.mark.parametrize("start", [-1, 13, 16])
 def test_places_outside_of_registers_are_not_followed(start: int) -> None:
     shape = PrivateObject(0, 4, 4)
@@ -746,6 +783,15 @@ def test_store_at_an_unknown_place_of_shared_memory() -> None:
         shared.store(TABLE.constant(start), MAPS.nothing(2), everyone, 1)
         inside = max(start, 0)
         assert [place for place in range(BYTES) if not shared.facts[place]] == [inside]
+
+
+def test_store_at_the_end_of_shared_memory_is_followed() -> None:
+    everyone = DOMAIN.mask(np.ones(THREADS, bool))
+    for start in (0, 11, 12):
+        shared = memory()
+        shared.store(TABLE.constant(start), map_of([[3] * 4] * THREADS), everyone, 1)
+        assert shared.facts.tolist() == [ALL] * start + [3] * 4 + [ALL] * (12 - start)
+        assert rows_of(shared.load(TABLE.constant(start), 4))[0] == [3] * 4
 
 
 def test_spoiling_tells_whether_it_changed_anything() -> None:

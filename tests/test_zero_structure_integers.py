@@ -647,6 +647,23 @@ def test_address_arithmetic_holds_wherever_the_object_lies(name: str, data: st.D
                 assert result.least <= value <= result.most
 
 
+def test_low_bits_of_an_address_are_those_of_its_offset() -> None:
+    for start in (0, 1, 40):
+        address = interval_of([(start, start)], "smem@64")
+        for name, mask, base, expected in (
+            ("andi", 63, None, start), ("andi", 0, None, 0), ("andi", -64, "smem@64", 0),
+            ("andi", -1, "smem@64", start), ("ori", 63, "smem@64", 63),
+            ("ori", 0, "smem@64", start), ("xori", 63, "smem@64", 63 - start),
+            ("xori", 0, "smem@64", start),
+        ):  # fmt: skip
+            found = binary(TABLE, name, address, TABLE.constant(mask), 64)
+            assert (found.base, ends(found, 1)) == (base, [(expected, expected)]), (name, mask)
+        for name, mask in (("andi", 64), ("andi", -65), ("ori", 64), ("ori", -1), ("xori", 64)):
+            assert binary(TABLE, name, address, TABLE.constant(mask), 64) is TABLE.top(64)
+    below = interval_of([(-1, -1)], "smem@64")
+    assert binary(TABLE, "andi", below, TABLE.constant(63), 64) is TABLE.top(64)
+
+
 def test_address_arithmetic_keeps_what_it_can() -> None:
     address = TABLE.of(np.array([256], np.int64), np.array([264], np.int64), "smem@1024")
     moved = binary(TABLE, "addi", TABLE.constant(8), address, 64)

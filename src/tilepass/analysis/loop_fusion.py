@@ -307,4 +307,4 @@ def clamp_upper_bound(loop: Loop) -> None:
         loc=source.location,
         ip=ir.InsertionPoint(loop.operation),
     )
-    loop.operation.operands[1] = maximum.results[0]
+    loop.operation.operands[1] = maximum.result

@@ -129,7 +129,7 @@ def nest_facts(nest: LoopNest, context: PassContext) -> Mapping[str, Fact]:
         "tile_k": shape_of(dot.operands[0].type)[-1],
         "epilogue_bytes": _epilogue_bytes(nest),
         "load_bytes": sum(
-            bytes_of(each.results[0].type)
+            bytes_of(each.result.type)
             for each in nested(nest.inner[0].operation)
             if each.name in LOADS
         ),
@@ -159,8 +159,8 @@ def fused_shared_bytes(nest: LoopNest, context: PassContext) -> int | None:
         return None
     after = [inside for each in nest.after for inside in (each, *nested(each))]
     stored = [bytes_of(each.operands[1].type) for each in after if each.name == _TMA_STORE]
-    loaded = [bytes_of(each.results[0].type) for each in after if each.name in _TMA_LOADS]
-    each_stage = sum(bytes_of(each.results[0].type) for each in dict.fromkeys(loads))
+    loaded = [bytes_of(each.result.type) for each in after if each.name in _TMA_LOADS]
+    each_stage = sum(bytes_of(each.result.type) for each in dict.fromkeys(loads))
     return stages * each_stage + max(stored, default=0) + sum(loaded)
 
 

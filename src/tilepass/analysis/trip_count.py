@@ -13,10 +13,11 @@ Order = Literal["above", "not-below", "unknown"]
 """How an upper bound relates to the lower one: `above` is at least one trip, `not-below` is none
 or more, `unknown` includes an upper bound below the lower one."""
 
-# Predicates of arith.cmpi by whether the loop counts unsigned, and those of swapped operands.
+# Predicates of arith.cmpi by whether the loop counts unsigned, and what says so of swapped
+# operands.
 _ABOVE = {False: 4, True: 8}  # sgt, ugt
 _NOT_BELOW = {False: 5, True: 9}  # sge, uge
-_MIRRORED = {2: 4, 3: 5, 4: 2, 5: 3, 6: 8, 7: 9, 8: 6, 9: 7}
+_MIRRORED = {2: 4, 3: 5, 6: 8, 7: 9}
 
 
 def counts_unsigned(loop: Loop) -> bool:
@@ -90,7 +91,7 @@ def _compared(compare: Operation, lower: ir.Value, upper: ir.Value, unsigned: bo
     assert isinstance(predicate, ir.IntegerAttr)
     other, code = compare.operands[1], predicate.value
     if other == upper:
-        other, code = compare.operands[0], _MIRRORED.get(code, code)
+        other, code = compare.operands[0], _MIRRORED.get(code)
     if code not in (_ABOVE[unsigned], _NOT_BELOW[unsigned]):
         return "unknown"
     strict = code == _ABOVE[unsigned]

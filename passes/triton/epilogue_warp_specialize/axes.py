@@ -121,7 +121,6 @@ class _Search:
         self.found: dict[Operation, dict[Axes, None]] = {}
 
     def run(self) -> TileSlice | Refusal:
-        """Everything that the waiting values need."""
         while self.waiting:
             refusal = self._follow(*self.waiting.pop())
             if refusal is not None:
@@ -234,7 +233,6 @@ def _no_part(operation: Operation) -> Refusal:
 
 
 def _axes_of_operands(operation: Operation, axes: Axes) -> tuple[Axes, ...] | Refusal:
-    """The axes along which each operand is needed, `()` for scalars."""
     name = operation.name
     if name == "arith.constant" and not _is_splat(operation):
         return Refusal(operation, "a constant tensor with different elements in the epilogue")

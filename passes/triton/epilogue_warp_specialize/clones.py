@@ -29,7 +29,6 @@ class Clones:
         self._values[value] = stand_in
 
     def of(self, values: Iterable[ir.Value]) -> list[ir.Value]:
-        """The stand-ins of several values."""
         return [self[value] for value in values]
 
     def nested(self) -> Clones:
@@ -84,7 +83,6 @@ class TileClone:
             self._values[old, needed.axes] = new
 
     def type_of(self, value: ir.Value, axes: Axes) -> ir.Type:
-        """The type of a value's part."""
         return self._layouts.part(value.type, axes)
 
     def clone(self, needed: Needed, builder: Builder) -> None:

@@ -105,7 +105,6 @@ class Consumer(ABC):
         self.copy(every - first, tile)
 
     def main_loop_roots(self) -> list[ir.Value]:
-        """The scalars that the main loop needs."""
         inner = self.nest.inner
         initial = scalars_of(self.part.initial.needed)
         return [inner.lower_bound, inner.upper_bound, inner.step, *initial]

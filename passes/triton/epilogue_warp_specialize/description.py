@@ -70,7 +70,6 @@ class TmaAccess:
 
     @cached_property
     def bytes(self) -> int:
-        """What is moved."""
         return bytes_of(self.block)
 
 
@@ -143,7 +142,6 @@ class PersistentNest:
 
     @cached_property
     def carried_accumulator(self) -> Carried:
-        """The accumulator as the inner loop carries it."""
         return self.inner.carried[self.accumulator]
 
     @cached_property
@@ -183,7 +181,6 @@ class PersistentNest:
         return m * n // (32 * self.num_warps)
 
     def is_tile_load(self, operation: Operation) -> bool:
-        """Whether an operation is one of `tile_loads`."""
         return any(load.operation == operation for load in self.tile_loads)
 
 
@@ -209,7 +206,6 @@ def _defined(operation: Operation) -> list[Operation]:
 
 
 def block_of(descriptor: ir.Value) -> TensorType:
-    """The block of a value of type `!tt.tensordesc`."""
     view = parse_type(descriptor.type)
     assert isinstance(view, TensorDescType)
     return in_memory(view)
@@ -223,17 +219,10 @@ def in_memory(descriptor: TensorDescType) -> TensorType:
 
 
 def tensor_type(value: ir.Value) -> TensorType:
-    """The view of a tensor's type."""
     view = parse_type(value.type)
     assert isinstance(view, TensorType)
     return view
 
 
 def bytes_of(tensor: TensorType) -> int:
-    """Bytes of a tensor in memory."""
     return math.prod(tensor.shape) * element_bits(tensor.element) // 8
-
-
-def holds(values: tuple[ir.Value, ...], wanted: ir.Value) -> bool:
-    """Whether `wanted` is one of `values`."""
-    return any(each == wanted for each in values)

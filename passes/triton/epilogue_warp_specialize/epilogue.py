@@ -222,7 +222,6 @@ class LateState:
 
     @property
     def values(self) -> list[ir.Value]:
-        """As the loop carries them."""
         return [*self.columns] if self.tile is None else [*self.columns, self.tile]
 
     @classmethod
@@ -313,7 +312,6 @@ def build_tile_operations(
 
 
 def build_epilogue(nest: PersistentNest, tile: Tile, loaded: LoadedTiles, sink: Staging) -> None:
-    """What stands behind the inner loop."""
     dropped = {each for store in nest.tma_stores for each in store.dropped}
     _copy_all(nest, [e for e in nest.epilogue if e not in dropped], tile, loaded, sink)
 

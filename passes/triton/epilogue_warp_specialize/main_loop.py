@@ -42,7 +42,6 @@ none."""
 
 
 def nothing(builder: AsyncBuilder) -> None:
-    """A consumer that has nothing to do there."""
     del builder
 
 

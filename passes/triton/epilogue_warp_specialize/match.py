@@ -195,8 +195,6 @@ STORE, _CONVERT, _POINTER_STORE = "tt.descriptor_store", "ttg.convert_layout", "
 
 @dataclass(frozen=True)
 class Epilogue:
-    """Loads and stores of a tile (see PersistentNest)."""
-
     tile_loads: tuple[TileLoad, ...]
     tma_stores: tuple[TmaStore, ...]
     pointer_stores: tuple[Operation, ...]

@@ -29,8 +29,6 @@ _ALLOC, _VIEWS = "ttg.local_alloc", ("ttg.memdesc_trans",)
 
 @dataclass(frozen=True)
 class MainLoop:
-    """The parts of the inner loop (see PersistentNest)."""
-
     step_operations: tuple[Operation, ...]
     loads: tuple[TileLoad, ...]
     a: DotOperand

@@ -97,7 +97,6 @@ _REGISTERS: Mapping[int | str, int] = {90: 64 * 1024}
 
 
 def limits_of(target: Target) -> Limits | None:
-    """The limits of a target, None where they are not known."""
     registers, shared_bytes = _REGISTERS.get(target.arch), target.shared_bytes
     if registers is None or shared_bytes is None:
         return None

@@ -77,7 +77,6 @@ class Pieces:
 
     @cached_property
     def cloned(self) -> list[Needed]:
-        """What is computed for each piece."""
         staged = {store.operation: store.value for store in self.nest.tma_stores}
         others = self.rows.computed | unread(self.source, staged)
         return [each for each in self.source.needed if each not in others]
@@ -206,7 +205,6 @@ class Rows:
 
     @cached_property
     def bytes(self) -> int:
-        """Shared memory that they take."""
         return sum(bytes_of(self._type(each)) for each in self.loads)
 
     @property
@@ -216,7 +214,6 @@ class Rows:
         return [each for each in operands if not isinstance(each.type, ir.RankedTensorType)]
 
     def allocate(self, builder: AsyncBuilder) -> tuple[ir.Value, ...]:
-        """A buffer for each load."""
         types = [self._type(each) for each in self.loads]
         return tuple(
             builder.local_alloc(
@@ -254,7 +251,6 @@ class Rows:
 
 
 def rows_of(nest: PersistentNest, source: TileSlice, window: Window, warps: int) -> Rows | Refusal:
-    """The rows and columns of a consumer's window."""
     layouts = layouts_for(nest, source, window, warps)
     if isinstance(layouts, Refusal):
         return layouts
@@ -355,7 +351,6 @@ def boxes_of(nest: PersistentNest, source: TileSlice, size: tuple[int, int]) -> 
 
 
 def retype(boxes: Boxes, triton_version: tuple[int, ...], function: Operation) -> None:
-    """Give the descriptors their types."""
     for descriptor, view in boxes.items():
         descriptor.set_type(ir.Type.parse(view.spell(triton_version), function.context))
     arguments = ", ".join(str(each.type) for each in function.regions[0].blocks[0].arguments)

@@ -62,7 +62,6 @@ class Slices:
 
     @classmethod
     def of(cls, nest: PersistentNest) -> Slices | Refusal:
-        """Both, or what cannot be computed for a part of the tile."""
         return _slices_of(nest)
 
 
@@ -128,7 +127,6 @@ def _scalar_roots(nest: PersistentNest, slices: Slices) -> list[ir.Value]:
 
 
 def scalars_of(needed: Iterable[Needed]) -> list[ir.Value]:
-    """The operands that are no tensors."""
     operands = [operand for each in needed for operand in each.operation.operands]
     return [each for each in operands if not isinstance(each.type, ir.RankedTensorType)]
 
@@ -339,7 +337,6 @@ def parts_obstacle(
 
 
 def registers_of(nest: PersistentNest, warps: int, consumers: int, limits: Limits) -> int:
-    """The registers that a thread of each consumer has."""
     # One consumer alone, too, has what the warps that only copy leave.
     others = other_warps(warps, consumers, consumers if nest.tile_loads else 0)
     available, *_ = requested_registers(limits, 0, [(warps, True), *others])

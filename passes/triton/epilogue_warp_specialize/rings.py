@@ -38,7 +38,6 @@ class Cursor:
 
     @property
     def values(self) -> list[ir.Value]:
-        """Both, as a loop carries them."""
         return [self.slot, self.parity]
 
     def next(self, builder: AsyncBuilder, slots: int) -> Cursor:
@@ -86,15 +85,14 @@ def allocate_ring(
     blocks: Sequence[TensorType],
     slots: int,
     *,
-    fullers: int = 1,
     readers: int = 1,
 ) -> Ring:
     """A ring whose slots take one buffer for each block, its barriers initialised.
 
-    `fullers` and `readers` are the arrivals that a slot's `full` and `empty` take.
+    `readers` are the arrivals that a slot's `empty` takes.
     """
     buffers = [builder.local_alloc(builder.type(buffer_of(block, slots))) for block in blocks]
-    full = allocate_barriers(builder, slots, fullers)
+    full = allocate_barriers(builder, slots)
     empty = allocate_barriers(builder, slots, readers)
     return Ring(slots, tuple(buffers), full, empty)
 
@@ -116,7 +114,6 @@ class Rings:
 
 
 def build_producer(nest: PersistentNest, rings: Rings, builder: AsyncBuilder) -> None:
-    """The body of the producer's partition."""
     needed = tile_slice(nest, producer_roots(nest))
     needed |= {load.operation for load in nest.tile_loads}
     needed.discard(nest.inner.operation)
@@ -134,7 +131,6 @@ def build_producer(nest: PersistentNest, rings: Rings, builder: AsyncBuilder) ->
 
 
 def cursors_of(state: Sequence[ir.Value]) -> list[Cursor]:
-    """Cursors from the values that a loop carries for them."""
     return [Cursor(*pair) for pair in zip(state[::2], state[1::2], strict=True)]
 
 

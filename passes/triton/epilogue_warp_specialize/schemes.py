@@ -162,7 +162,6 @@ def _tiles(nest: PersistentNest) -> list[Window]:
 
 
 def _split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
-    """Why a nest does not suit this scheme, whatever the numbers."""
     windows = _halves(nest)
     if isinstance(windows, Refusal):
         return windows
@@ -170,7 +169,6 @@ def _split_obstacle(nest: PersistentNest, machine: Machine) -> Refusal | None:
 
 
 def _split_plans(nest: PersistentNest, options: Options, limits: Limits) -> Iterator[Plan]:
-    """The plans that the options allow."""
     windows = _halves(nest)
     assert not isinstance(windows, Refusal)
     return window_plans("split-consumer", nest, options, windows, WGMMA_WARPS, limits)

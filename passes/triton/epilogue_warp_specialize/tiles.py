@@ -120,7 +120,6 @@ class Turns:
     def next(
         self, index: ir.Value, parity: ir.Value, steps: ir.Value, builder: AsyncBuilder
     ) -> list[ir.Value]:
-        """The same of the group's next tile."""
         both = builder.integer("muli", steps, builder.constant(GROUPS))
         return [
             builder.integer("addi", index, both),
@@ -128,7 +127,6 @@ class Turns:
         ]
 
     def take(self, parity: ir.Value, builder: AsyncBuilder) -> None:
-        """Wait for the group's turn."""
         builder.wait_barrier(builder.slot(self.barriers, builder.constant(self.group)), parity)
 
     def hand_over(self, builder: AsyncBuilder) -> None:

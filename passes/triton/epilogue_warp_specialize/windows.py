@@ -62,7 +62,6 @@ class Window:
 
     @classmethod
     def whole(cls, tile: tuple[int, int]) -> Window:
-        """All of a tile."""
         return cls((0, 0), tile)
 
     def split(self, axis: int, parts: int) -> tuple[Window, ...]:
@@ -151,7 +150,6 @@ class Layouts:
         raise LayoutError(f"the layout {encoding} cannot be given another shape")
 
     def _note(self, encoding: Encoding, *shapes: list[int]) -> None:
-        """A tensor's shape before and after."""
         if isinstance(encoding, Slice):
             dim = encoding.dim
             shapes = tuple([*shape[:dim], 1, *shape[dim:]] for shape in shapes)

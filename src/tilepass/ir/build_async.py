@@ -204,12 +204,6 @@ class AsyncBuilder(Builder):
         """`ttng.fence_async_shared`: what was stored to shared memory is there for TMA."""
         self.create("ttng.fence_async_shared", (), (), {"bCluster": "false"})
 
-    def view(self, like: ir.Operation, buffer: ir.Value) -> ir.Value:
-        """A `ttg.memdesc_trans` of another buffer, of the same shape as that of `like`."""
-        kind = replace(memdesc_of(like.results[0]), mutable=True)
-        attributes = {"order": like.attributes["order"]}
-        return self._value(like.name, (buffer,), self.type(kind), attributes)
-
 
 def memdesc_of(value: ir.Value) -> MemDescType:
     """The view of a buffer's type."""

@@ -73,7 +73,7 @@ def build_tile_loop(
     inside = builder.inside(loop.body)
     after = build(Tile(inside, clones, tuple(arguments[1 : 1 + len(state)])))
     inside.yield_([*after, *clones.of(each.yielded for each in outer.carried)])
-    return list(loop.operation.results)[: len(state)]
+    return list[ir.Value](loop.operation.results)[: len(state)]
 
 
 def less_than(loop: Loop) -> Predicate:

@@ -332,7 +332,7 @@ tt.func @without_a_dot(%p: tensor<64x!tt.ptr<i32>>, %q: tensor<64x!tt.ptr<i32>>,
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0> : tensor<64xi32>
   %pid = tt.get_program_id x : i32
-  // expected-remark@+1 {{tt.flatten stays as it is: the inner loop holds no dot; the inner loop's and the tile loop's upper bound is clamped to its lower one}}
+  // expected-remark@+1 {{the tile loop's upper bound is clamped to its lower one}}
   scf.for %tile = %pid to %tiles step %c1 : i32 {
     %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64xi32>) : i32 {
       %x = tt.load %p : tensor<64x!tt.ptr<i32>>

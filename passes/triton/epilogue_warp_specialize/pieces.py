@@ -124,6 +124,7 @@ class Pieces:
         return bytes_of(type_)
 
 
+@once
 def pieces_of(
     nest: PersistentNest, source: TileSlice, window: Window, count: int, warps: int
 ) -> Pieces | Refusal:
@@ -134,7 +135,7 @@ def pieces_of(
     layouts = layouts_for(nest, source, windows[0], warps)
     if isinstance(layouts, Refusal):
         return layouts
-    if uncut := _uncut(nest, source, window, layouts, count, warps):
+    if uncut := _uncut(nest, source, window.size, count, warps):
         return uncut
     boxes = boxes_of(nest, source, windows[0].size)
     if isinstance(boxes, Refusal):
@@ -148,18 +149,18 @@ def pieces_of(
     return Pieces(nest, source, windows, layouts, boxes, rows)
 
 
+@once
 def _uncut(
-    nest: PersistentNest,
-    source: TileSlice,
-    window: Window,
-    layouts: Layouts,
-    count: int,
-    warps: int,
+    nest: PersistentNest, source: TileSlice, size: tuple[int, int], count: int, warps: int
 ) -> Refusal | None:
-    """Why the dot's result in a window cannot be cut into pieces with these layouts."""
+    """Why the dot's result in a window of this size cannot be cut into pieces."""
+    window = Window.whole(size)
     whole = layouts_for(nest, source, window, warps)
+    layouts = layouts_for(nest, source, window.split(_COLUMNS, count)[0], warps)
     if isinstance(whole, Refusal):
         return whole
+    if isinstance(layouts, Refusal):
+        return layouts
     accumulator = tensor_type(source.accumulator)
     try:
         piece = column_part(whole.type(accumulator, ACCUMULATOR), count)

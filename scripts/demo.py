@@ -26,11 +26,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from tilepass.activate import enabled
+from tilepass.binary.artifacts import artifacts_of
+from tilepass.binary.figures import KernelFigures, kernel_figures
 from tilepass.core.errors import TilepassError
 from tilepass.core.remarks import Remark
-from tilepass.dump.artifacts import artifacts_of
 from tilepass.dump.diff import align
-from tilepass.dump.figures import KernelFigures, kernel_figures
 from tilepass.dump.ir_text import essence, without_locations
 from tilepass.frontends.observing import Compilation, Origin, StageObserver
 from tilepass.kernels import get_workload

@@ -30,8 +30,8 @@ def mmas_of(compiled: Any) -> int:
 def count_mmas(cubin: bytes) -> int:
     """The same of a cubin."""
     # Here and not above: a subprocess tells whether Triton was imported.
-    from tilepass.dump.disassemble import count_instructions, sass
-    from tilepass.dump.tools import find_tools
+    from tilepass.binary.sass import count_instructions, sass
+    from tilepass.binary.tools import find_tools
 
     code = sass(cubin, find_tools(90))
     return count_instructions(code, nvidia=True).get("HMMA", 0)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from cute_support import PASSES
 
+from tilepass.binary.ptxas import read_listing
 from tilepass.cli.main import main
 from tilepass.cli.opt import main as opt
 from tilepass.core.errors import TilepassError
 from tilepass.dump.kernel_files import RecorderOptions
-from tilepass.dump.local_memory import read_listing
 from tilepass.dump.recorder import Recorder
 from tilepass.dump.sources import compile_file
 from tilepass.dump.steps import Step, kernel_folders, read_compilation, read_steps

@@ -8,7 +8,6 @@ import pytest
 
 from tilepass.core.errors import TilepassError, UnsupportedVersionError
 from tilepass.core.pass_base import Target
-from tilepass.dump.trial import make_trial
 from tilepass.frontends.cute.lowering import (
     chip_of,
     compile_copy,
@@ -17,6 +16,7 @@ from tilepass.frontends.cute.lowering import (
     split_passes,
     stock_pipeline,
 )
+from tilepass.frontends.cute.trial import make_trial
 from tilepass.ir.engine import Module, location_of, operations, parse_expanded, print_generic
 
 FILE = Path(__file__).parent.parent / "lit_tests" / "opt" / "cute-lowering.mlir"

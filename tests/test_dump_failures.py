@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from dump_support import finished_dump
 
+from tilepass.binary.tools import as_file
 from tilepass.cli.dump_ir import main
 from tilepass.cli.guard import run_guarded
 from tilepass.core.errors import TilepassError
-from tilepass.dump.tools import as_file
 
 PROGRAM = str(Path(__file__).with_name("dump_program.py"))
 PIPELINE = "inline,canonicalize,cse"

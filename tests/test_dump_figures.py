@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from dump_kernels import GFX942, SM80, SM90, compile_matmul
 
+from tilepass.binary.artifacts import Artifacts, artifacts_of, read_artifacts
+from tilepass.binary.elf import code_hash, sections
+from tilepass.binary.figures import kernel_figures
+from tilepass.binary.ptxas import parse_log
+from tilepass.binary.sass import count_instructions, listing
+from tilepass.binary.tools import find_tools
 from tilepass.core.errors import TilepassError
-from tilepass.dump.artifacts import Artifacts, artifacts_of, read_artifacts
-from tilepass.dump.disassemble import count_instructions, listing
-from tilepass.dump.elf import code_hash, sections
-from tilepass.dump.figures import kernel_figures
-from tilepass.dump.ptxas import parse_log
-from tilepass.dump.tools import find_tools
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilepass.dump.register_hazards import RegisterHazard, find_register_hazards
+from tilepass.binary.register_hazards import RegisterHazard, find_register_hazards
 
 
 def loop(*instructions: str) -> str:

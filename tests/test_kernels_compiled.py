@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from tilepass.binary.artifacts import artifacts_of
+from tilepass.binary.figures import kernel_figures
+from tilepass.binary.register_hazards import find_register_hazards
+from tilepass.binary.sass import listing
 from tilepass.core.versions import triton_version
-from tilepass.dump.artifacts import artifacts_of
-from tilepass.dump.disassemble import listing
-from tilepass.dump.figures import kernel_figures
-from tilepass.dump.register_hazards import find_register_hazards
 from tilepass.kernels import get_workload
 from tilepass.kernels.workload import Shape
 

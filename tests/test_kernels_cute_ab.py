@@ -15,9 +15,9 @@ from tilepass.ab.cute import CuteSubject, keep
 from tilepass.ab.job import Arm, Point
 from tilepass.ab.subjects import find_subject
 from tilepass.activate import enabled
+from tilepass.binary.figures import kernel_figures
 from tilepass.cli.ab import main
 from tilepass.core.errors import TilepassError
-from tilepass.dump.figures import kernel_figures
 from tilepass.kernels.cute_workload import CompiledCute, CuteConfig, get_cute_workload
 from tilepass.kernels.workload import Inputs, Launch
 

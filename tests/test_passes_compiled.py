@@ -17,10 +17,10 @@ from passes_kernels import (
 )
 
 from tilepass.activate import enabled
+from tilepass.binary.ptxas import run_ptxas
+from tilepass.binary.tools import find_tools
 from tilepass.core.errors import PassFailure
 from tilepass.core.versions import triton_version
-from tilepass.dump.ptxas import run_ptxas
-from tilepass.dump.tools import find_tools
 from tilepass.kernels.mxfp4_matmul_triton import WORKLOAD as MXFP4
 
 

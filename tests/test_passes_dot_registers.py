@@ -9,8 +9,8 @@ import pytest
 from passes_kernels import HOPPER, compile_matmul, compile_matmul_of_bytes
 
 from tilepass.activate import Session, enabled
+from tilepass.binary.figures import kernel_figures
 from tilepass.core.versions import triton_version
-from tilepass.dump.figures import kernel_figures
 from tilepass.kernels import get_workload
 from tilepass.kernels.workload import Shape
 

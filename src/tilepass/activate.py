@@ -171,7 +171,7 @@ def _make_validator(shapes: Sequence[str]) -> Validator:
 
 def _make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigures]:
     # Here and not above: it is used by few passes, and loads Triton for its tools.
-    from tilepass.dump.trial import make_trial
+    from tilepass.frontends.cute.trial import make_trial
 
     return make_trial(pipeline, target)
 

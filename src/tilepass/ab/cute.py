@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilepass.ab.events import KernelFact
 from tilepass.ab.subjects import WorkloadSubject
+from tilepass.binary.elf import code_hash
 from tilepass.core.errors import TilepassError
 from tilepass.core.files import CACHE_VARIABLE, cache_folder
 from tilepass.core.pass_base import Target
-from tilepass.dump.elf import code_hash
 from tilepass.dump.store import write_file
 from tilepass.frontends.cute.hook import key_in_force
 from tilepass.frontends.cute.lowering import chip_of

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.ab.events import KernelFact
+from tilepass.binary.elf import code_hash
 from tilepass.core.errors import TilepassError
-from tilepass.dump.elf import code_hash
 
 
 class KernelLog:

@@ -34,7 +34,7 @@ from tilepass.ab.statistics import (
     guarded_verdict,
     paired_ratios,
 )
-from tilepass.dump.figures import KernelFigures
+from tilepass.binary.figures import KernelFigures
 
 SCHEMA = "tilepass-ab/1"
 

@@ -24,9 +24,9 @@ from tilepass.ab.events import (
 from tilepass.ab.job import Job
 from tilepass.ab.kernel_log import KernelLog, kernel_fact
 from tilepass.ab.subjects import OwnSubject, Subject, WorkloadSubject
+from tilepass.binary.figures import KernelFigures, kernel_figures
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
-from tilepass.dump.figures import KernelFigures, kernel_figures
 from tilepass.frontends.triton.targets import gpu_target
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tilepass.ab.report import PointResult, Report
 from tilepass.ab.statistics import Estimate, Verdict
-from tilepass.dump.figures import KernelFigures
+from tilepass.binary.figures import KernelFigures
 
 _COLOURS = {
     Verdict.FASTER: "green",

@@ -18,11 +18,11 @@ from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.core.versions import cute_version
 from tilepass.dump.recorder import Recorder
-from tilepass.dump.trial import make_trial
 from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
 from tilepass.frontends.cute.part import is_for_cute
 from tilepass.frontends.cute.rewriting import rewrite
 from tilepass.frontends.cute.tracing import Trace
+from tilepass.frontends.cute.trial import make_trial
 from tilepass.frontends.cute.watching import Watched
 from tilepass.frontends.placed import place_passes
 from tilepass.ir.engine import location_of

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tilepass.dump.figures import KernelFigures
+from tilepass.binary.figures import KernelFigures
 from tilepass.dump.page_data import page_data
 from tilepass.dump.report import KernelReport
 from tilepass.dump.store import write_file

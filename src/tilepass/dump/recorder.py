@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tilepass.binary.artifacts import BINARY_STAGES
+from tilepass.binary.tools import find_tools
 from tilepass.core.pass_base import PassContext, Target
-from tilepass.dump.artifacts import BINARY_STAGES
 from tilepass.dump.kernel_files import KernelFiles, RecorderOptions, Said, slug
 from tilepass.dump.left_out import note_left_out
 from tilepass.dump.steps import (
@@ -26,7 +27,6 @@ from tilepass.dump.steps import (
     write_compilation,
 )
 from tilepass.dump.store import DumpError, new_folder
-from tilepass.dump.tools import find_tools
 from tilepass.frontends.observing import Origin
 
 

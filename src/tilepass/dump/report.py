@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilepass.binary.artifacts import BINARY_STAGES, Artifacts
+from tilepass.binary.figures import KernelFigures, kernel_figures
+from tilepass.binary.sass import listing
+from tilepass.binary.tools import Tools
 from tilepass.core.errors import TilepassError
-from tilepass.dump.artifacts import BINARY_STAGES, Artifacts
 from tilepass.dump.diff import unified
-from tilepass.dump.disassemble import listing
-from tilepass.dump.figures import KernelFigures, kernel_figures
 from tilepass.dump.steps import (
     CompilationRecord,
     Step,
@@ -22,7 +23,6 @@ from tilepass.dump.steps import (
     read_steps,
 )
 from tilepass.dump.store import read_text, write_file
-from tilepass.dump.tools import Tools
 
 FIGURES_FILE = "figures.json"
 # Triton's modules have it as an attribute; CuTe's lowered ones at the launch, a constant's name.

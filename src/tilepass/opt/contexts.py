@@ -49,8 +49,8 @@ def _lower(module: Module, target: Target | None) -> Module:
 
 
 def _trial(module: Module, target: Target | None) -> BinaryFigures:
-    from tilepass.dump.trial import make_trial
     from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
+    from tilepass.frontends.cute.trial import make_trial
 
     target = _required(target)
     return make_trial(stock_pipeline(chip_of(target)), target)(module)

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from tilepass.binary.artifacts import Artifacts
+from tilepass.binary.tools import Tools, as_file, run_tool
 from tilepass.core.errors import TilepassError
-from tilepass.dump.artifacts import Artifacts
-from tilepass.dump.tools import Tools, as_file, run_tool
 
 # `/*0150*/  @!P0 BRA ...`: address, an optional guard predicate, the operation.
 _SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.M)
+_RESOURCES = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 _AMD = re.compile(r"^\s+((?:v|s|ds|buffer|global|scratch|flat)_\w+)", re.M)
 
 
@@ -35,6 +36,13 @@ def sass(cubin: bytes, tools: Tools) -> str:
     """SASS of all functions of a cubin, with `//## File` lines. Raises TilepassError."""
     with as_file(cubin, ".cubin") as path:
         return run_tool([tools.nvdisasm, "--print-code", "-g", path]).stdout
+
+
+def resources(cubin: bytes, tools: Tools) -> Mapping[str, tuple[int, int, int]]:
+    """Registers, stack and static shared bytes of each function. Raises TilepassError."""
+    with as_file(cubin, ".cubin") as path:
+        text = run_tool([tools.cuobjdump, "--dump-resource-usage", path]).stdout
+    return {name: (int(r), int(k), int(s)) for name, r, k, s in _RESOURCES.findall(text)}
 
 
 def count_instructions(code: str, nvidia: bool) -> Mapping[str, int]:

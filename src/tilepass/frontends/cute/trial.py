@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tilepass.binary.sass import count_instructions, resources
+from tilepass.binary.tools import as_file, find_tools, run_tool
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import BinaryFigures, Target
-from tilepass.dump.disassemble import count_instructions
-from tilepass.dump.tools import Tools, as_file, find_tools, run_tool
 from tilepass.frontends.cute.lowering import CuteBinary, compile_copy
 from tilepass.ir.engine import Module
-
-_RESOURCES = re.compile(r"Function \S+:\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigures]:
@@ -32,7 +30,11 @@ def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
     if not isinstance(target.arch, int):
         raise TilepassError(f"{target} is no CUDA target")
     tools = find_tools(target.arch)
-    registers, stack, shared = _resources(binary.cubin, tools)
+    found = resources(binary.cubin, tools)
+    if not found:
+        raise TilepassError("cuobjdump finds no kernel in the compiled module")
+    # Of the kernel that has most of each.
+    registers, stack, shared = map(max, zip(*found.values(), strict=True))
     with as_file(binary.cubin, ".cubin") as path:
         sass = run_tool([tools.nvdisasm, "--print-code", "--print-instruction-encoding", path])
     counts = count_instructions(sass.stdout, nvidia=True)
@@ -46,14 +48,3 @@ def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
         sass=sass.stdout,
         ptx=binary.ptx,
     )
-
-
-def _resources(cubin: bytes, tools: Tools) -> tuple[int, int, int]:
-    """Registers, stack and static shared bytes of the kernel that has most of each."""
-    with as_file(cubin, ".cubin") as path:
-        text = run_tool([tools.cuobjdump, "--dump-resource-usage", path]).stdout
-    found = [tuple(map(int, figures)) for figures in _RESOURCES.findall(text)]
-    if not found:
-        raise TilepassError("cuobjdump finds no kernel in the compiled module")
-    registers, stack, shared = map(max, zip(*found, strict=True))
-    return registers, stack, shared

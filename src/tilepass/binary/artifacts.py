@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from tilepass.binary.tools import Tools, find_tools
 from tilepass.core.errors import TilepassError
-from tilepass.dump.tools import Tools, find_tools
 
 BINARY_STAGES = ("cubin", "hsaco")
 

@@ -10,15 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilepass.binary.tools import Tools, as_file, run_tool
+from tilepass.core.assembler import AssemblerLog
 from tilepass.core.errors import TilepassError
-from tilepass.dump.tools import Tools, as_file, run_tool
 
-_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _USED = re.compile(r"Used (\d+) registers")
 # `(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ...`
 _MESSAGE = re.compile(r"^ptxas\S* (?:info|warning)\s*: (.*(?:\(C\d+\)|Performance Loss).*)$", re.M)
 _WARNING = re.compile(r"^ptxas\S* warning\s*: (.*)$", re.M)
+
+# `STL.64 [R1+0x8], R4 ;`; without a width it is 32 bits.
+_ACCESS = re.compile(r"\b(LDL|STL)((?:\.\w+)*)\s")
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,17 @@ def parse_log(log: str, cubin: bytes = b"") -> PtxasReport:
     entries, used = _ENTRY.findall(log), _USED.findall(log)
     if not entries or not used:
         raise TilepassError(f"ptxas printed no figures:\n{log.strip()}")
-    functions = [tuple(map(int, figures)) for figures in _SPILLS.findall(log)]
-    stack, stores, loads = (sum(column) for column in zip(*functions, strict=True))
+    summed = AssemblerLog.parse(log)
     messages = dict.fromkeys(_MESSAGE.findall(log) + _WARNING.findall(log))
-    return PtxasReport(entries[-1], int(used[-1]), stack, stores, loads, tuple(messages), cubin)
+    return PtxasReport(
+        entries[-1],
+        int(used[-1]),
+        summed.stack_bytes,
+        summed.spill_store_bytes,
+        summed.spill_load_bytes,
+        tuple(messages),
+        cubin,
+    )
 
 
 def _options(metadata: Mapping[str, Any]) -> list[str]:
@@ -77,3 +88,16 @@ def _options(metadata: Mapping[str, Any]) -> list[str]:
     if extra := metadata.get("ptx_options"):
         options += str(extra).split()
     return options
+
+
+def read_listing(code: str, cubin: bytes) -> PtxasReport:
+    """What a listing tells of local memory, as a report of the assembler that made `cubin`.
+
+    Spills and arrays in local memory look alike: bytes of both are counted. Registers and stack
+    are not in a listing, and 0.
+    """
+    moved = {"LDL": 0, "STL": 0}
+    for name, modifiers in _ACCESS.findall(code):
+        widths = [_BYTES[part] for part in modifiers.split(".") if part in _BYTES]
+        moved[name] += widths[0] if widths else 4
+    return PtxasReport("", 0, 0, moved["STL"], moved["LDL"], (), cubin)

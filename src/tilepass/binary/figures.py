@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tilepass.binary.artifacts import Artifacts, CompiledKernel, artifacts_of, read_artifacts
+from tilepass.binary.elf import code_hash
+from tilepass.binary.ptxas import read_listing, run_ptxas
+from tilepass.binary.register_hazards import find_register_hazards
+from tilepass.binary.sass import count_instructions, listing, resources
 from tilepass.core.errors import TilepassError
-from tilepass.dump.artifacts import Artifacts, CompiledKernel, artifacts_of, read_artifacts
-from tilepass.dump.disassemble import count_instructions, listing
-from tilepass.dump.elf import code_hash
-from tilepass.dump.local_memory import read_listing
-from tilepass.dump.ptxas import run_ptxas
-from tilepass.dump.register_hazards import find_register_hazards
-from tilepass.dump.tools import as_file, run_tool
 
 # Families that the summary shows: title -> operations that belong to it. sm_90's warp-group MMAs
 # are HGMMA (16 bit), QGMMA (fp8), IGMMA; sm_100's are UTCHMMA, UTCQMMA, UTCOMMA, ...
@@ -40,7 +38,6 @@ _FAMILIES: Mapping[str, re.Pattern[str]] = {
     )
 }
 _ALWAYS_SHOWN = ("HGMMA", "HMMA", "QGMMA", "UTMA", "BAR", "LDSM")
-_RESOURCES = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 _AMD_FIELD = re.compile(r"^\s+(?:- )?\.(\w+):\s+(\d+)$", re.M)
 # LLVM says so at each: the instructions themselves differ from one architecture to the next.
 _AMD_SPILL = re.compile(r"; (\d+)-byte Folded (Spill|Reload)$", re.M)
@@ -169,9 +166,7 @@ def _resources(kernel: Artifacts) -> tuple[int, int, int]:
 
     Where the artifacts are those of several kernels (CuTe), of the kernel that has most of each.
     """
-    with as_file(kernel.binary, ".cubin") as path:
-        text = run_tool([kernel.nvidia_tools().cuobjdump, "--dump-resource-usage", path]).stdout
-    found = {name: (int(r), int(k), int(s)) for name, r, k, s in _RESOURCES.findall(text)}
+    found = resources(kernel.binary, kernel.nvidia_tools())
     if kernel.compiled_by == "cute" and kernel.name not in found and found:
         registers, stack, shared = map(max, zip(*found.values(), strict=True))
         return registers, stack, shared

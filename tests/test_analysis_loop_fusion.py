@@ -28,7 +28,7 @@ _TEXT = """
   %pid = "tt.get_program_id"() {axis = 0 : i32} : () -> i32
   OUTER_RESULTS scf.for %t = START to TILES step TILE_STEP OUTER_CARRIES : TYPE {
     BEFORE
-    %sum = scf.for %k = LOWER to UPPER step STEP iter_args(%acc = INITIAL) -> (KIND) : TYPE {
+    %sum = scf.for %k = LOWER to UPPER step STEP iter_args(%acc = INITIAL) -> (KIND) : INNER_KIND {
       %x = "tt.load"(%p) : (!tt.ptr<i32>) -> KIND
       INSIDE
       %next = arith.addi %acc, %x : KIND
@@ -45,14 +45,21 @@ _DEFAULT = {
     "ASSUME": "", "OUTER_RESULTS": "", "OUTER_CARRIES": "", "START": "%pid", "TILES": "%m",
     "TILE_STEP": "%c16", "BEFORE": "", "LOWER": "%c0", "UPPER": "%n", "STEP": "%c1", "YIELDS": "",
     "INITIAL": "%zero", "INSIDE": "", "AFTER": _STORE, "INNER_SAID": "", "OUTER_SAID": "",
-    "TYPE": "i32", "KIND": "i32",
+    "TYPE": "i32", "INNER_KIND": "TYPE", "KIND": "i32",
 }  # fmt: skip
 OLD, NEW = CompilerVersion("triton", (3, 8, 1)), CompilerVersion("triton", (3, 9))
 
 
 def nest(**parts: str) -> tuple[Module, LoopNest]:
     text = _TEXT
-    order = ["OUTER_RESULTS", "OUTER_CARRIES", "OUTER_SAID", "INNER_SAID", "TILE_STEP"]
+    order = [
+        "INNER_KIND",
+        "OUTER_RESULTS",
+        "OUTER_CARRIES",
+        "OUTER_SAID",
+        "INNER_SAID",
+        "TILE_STEP",
+    ]
     chosen = _DEFAULT | parts
     for name in (*order, *(each for each in chosen if each not in order)):
         text = text.replace(name, chosen[name])
@@ -281,6 +288,14 @@ def test_products_that_fit(
     kind: str, tiles: tuple[int, int], trips: tuple[int, int], fits: bool
 ) -> None:
     assert sized(kind, tiles, trips) == (None if fits else _PRODUCT)
+
+
+def test_wider_type_of_the_two_loops_counts() -> None:
+    lines = "%few = arith.constant 10 : i16\n  %z = arith.constant 0 : i16\n  "
+    lines += "%w = arith.constant 1 : i16\n  %e = arith.constant 40000 : i32\n  "
+    parts = {"LOWER": "%z", "UPPER": "%few", "STEP": "%w", "INNER_KIND": "i16"}
+    most = assumed("sle", "%m", "%e")
+    assert reason(ASSUME=lines + most, START="%c0", TILE_STEP="%c1", **parts) is None
 
 
 # ---- carried values ------------------------------------------------------------------------------

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from tilepass.core.pass_base import Target
 from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Module, Operation, ir, operations, parse
 from tilepass.ir.loops import LoopNest, nest_of, outermost_loops
-from tilepass.passes.triton.epilogue_warp_specialize.match import Epilogue, match_epilogue
+from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
+from tilepass.passes.triton.epilogue_warp_specialize.match import (
+    Epilogue,
+    candidate_loops,
+    match,
+    match_epilogue,
+)
 from tilepass.passes.triton.epilogue_warp_specialize.match_main_loop import (
     MainLoop,
     invariant_operations,
@@ -105,12 +112,12 @@ _LOADS = lines(load("al"), load("bl", "%db"))
 _VIEWS = lines(alloc("as", "%al"), alloc("bs", "%bl"), turned("bt", "%bs"))
 _DEFAULT = {
     "BEFORE": "", "SCALARS": "", "LOADS": _LOADS, "VIEWS": _VIEWS, "DOT": dot(),
-    "AFTER": lines(_OUT, store()),
+    "AFTER": lines(_OUT, store()), "ATTRIBUTES": '"ttg.num-warps" = 8 : i32',
 }  # fmt: skip
 
 
-def nest(changes: Sequence[tuple[str, str]] = (), **parts: str) -> tuple[Module, LoopNest]:
-    text = _KERNEL
+def module_of(changes: Sequence[tuple[str, str]] = (), **parts: str) -> Module:
+    text = f"module attributes {{ATTRIBUTES}} {{{_KERNEL}}}"
     for name, part in (_DEFAULT | parts).items():
         text = text.replace(name, part)
     for old, new in changes:
@@ -118,7 +125,11 @@ def nest(changes: Sequence[tuple[str, str]] = (), **parts: str) -> tuple[Module,
         text = text.replace(old, new)
     for name, kind in _KINDS.items():
         text = text.replace(name, kind)
-    module = parse(text)
+    return parse(text)
+
+
+def nest(changes: Sequence[tuple[str, str]] = (), **parts: str) -> tuple[Module, LoopNest]:
+    module = module_of(changes, **parts)
     found = nest_of(outermost_loops(module)[0])
     assert found is not None
     return module, found
@@ -569,3 +580,209 @@ def test_places_of_accesses() -> None:
     for name, places in names.items():
         operation = named(module, name)
         assert place_of(operation) == tuple(operation.operands[place] for place in places)
+
+
+# ---- the whole nest ------------------------------------------------------------------------------
+
+HOPPER = Target("cuda", 90)
+
+
+def matched(target: Target | None = HOPPER, changes: Sequence[tuple[str, str]] = (),
+            **parts: str) -> tuple[Module, PersistentNest | Refusal]:  # fmt: skip
+    module = module_of(changes, **parts)
+    return module, match(candidate_loops(module)[0], target)
+
+
+def test_whole_nest_taken_apart() -> None:
+    _module, found = matched(
+        BEFORE=lines(maker("m"), op("row", "arith.muli", "%t: i32", "%c64: i32", returned="i32")),
+        AFTER=lines(load("x", "%dd", "DC", "TC"),
+                    op("mm", "tt.make_tensor_descriptor", "%q: PP", "%n: i32", returned="DC"), _OUT,
+                    _WIDE, store(value="%cv"), _POINTED),
+    )  # fmt: skip
+    assert isinstance(found, PersistentNest), found
+    assert found.function.name == "tt.func"
+    assert (tags(found.invariant), tags(found.tile_operations)) == (["m", "mm"], ["row"])
+    assert tags(found.prelude) == [*["arith.constant"] * 5, "m", "mm"]
+    assert tags(found.epilogue) == ["x", "out", "cv", "st", "ps"]
+    assert [tag(each.operation) for each in found.tile_loads] == ["x"]
+    assert [tag(each.operation) for each in found.tma_stores] == ["st"]
+    assert (tags(found.pointer_stores), tags(found.step_operations)) == (["ps"], [])
+    assert (found.num_warps, found.scratch_bytes, found.accumulator) == (8, 0, 0)
+    assert found.inner == found.outer.inner[0]
+    assert (tag(found.dot), tags(found.b.views), len(found.loads)) == ("d", ["bt"], 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "reason", "advice"),
+    [
+        (None, "the target is not known", "name it: --target cuda:90"),
+        (Target("cuda", 80), "cuda:80 is left alone: this pass knows sm_90 (Hopper)", ""),
+        (Target("cuda", 89), "cuda:89 is left alone: this pass knows sm_90 (Hopper)", ""),
+        (Target("cuda", 91), "cuda:91 is left to Triton's own warp specialization: this pass knows "
+                             "sm_90 (Hopper)", ""),
+        (Target("hip", "gfx942", 64), "hip:gfx942 is left alone: this pass knows sm_90 (Hopper)",
+         ""),
+        (Target("hip", 90, 64), "hip:90 is left alone: this pass knows sm_90 (Hopper)", ""),
+    ],
+)  # fmt: skip
+def test_other_targets(target: Target | None, reason: str, advice: str) -> None:
+    _module, found = matched(target)
+    assert isinstance(found, Refusal)
+    assert (tag(found.operation), found.reason, found.advice) == ("scf.for", reason, advice)
+
+
+_BEGIN, _END = "  scf.for %t = %c0", '  "tt.return"() : () -> ()\n}) : () -> ()'
+_EMPTY = "scf.for %j = %c0 to %n step %c1 : i32 {\n}"
+_EIGHT = '"ttg.num-warps" = 8 : i32'
+_TILE_TENSOR = (
+    ("iter_args(%u = %c0) -> (i32)", "iter_args(%u = %zero) -> (TT)"),
+    ("scf.yield %u : i32", "scf.yield %u : TT"),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts", "blamed", "reason", "advice"),
+    [
+        ((), {"ATTRIBUTES": f'{_EIGHT}, "ttg.num-ctas" = 2 : i32'}, "scf.for",
+         "num-ctas = 2: buffers and barriers are those of one CTA", ""),
+        ((), {"ATTRIBUTES": f'{_EIGHT}, "ttg.num-ctas" = 0 : i32'}, "scf.for",
+         "num-ctas = 0: buffers and barriers are those of one CTA", ""),
+        ((), {"ATTRIBUTES": f'{_EIGHT}, "ttg.num-ctas" = 1 : i32'}, "", "", ""),
+        ((), {"ATTRIBUTES": ""}, "scf.for",
+         "the module does not say how many warps it has (ttg.num-warps)", ""),
+        ((), {"ATTRIBUTES": '"ttg.num-warps" = 0 : i32'}, "scf.for",
+         "the module does not say how many warps it has (ttg.num-warps)", ""),
+        ((), {"ATTRIBUTES": '"ttg.num-warps" = 1 : i32'}, "", "", ""),
+        (((_END, op("e", "ttg.warp_specialize") + "\n" + _END),), {}, "e",
+         "the kernel is warp-specialized already", ""),
+        (((_END, op("e", "tt.call") + "\n" + _END),), {}, "e",
+         "the kernel calls a function that is not inlined", ""),
+        (((_END, _EMPTY + " {tag = \"e\"}\n" + _END),), {}, "e",
+         "the kernel has another loop beside the tile loop", ""),
+        (((_BEGIN, "  scf.if %flag {" + _BEGIN), (_END, "}\n" + _END)), {}, "scf.for",
+         "the tile loop stands in scf.if", "return early instead"),
+        (((_BEGIN, '  "test.do"() ({' + _BEGIN), (_END, '"test.end"() : () -> ()\n}) : () -> ()\n'
+                                                  + _END)), {}, "scf.for",
+         "the tile loop stands in test.do", ""),
+        ((), {"BEFORE": _EMPTY}, "scf.for", "the tile loop holds 2 loops, not one dot loop", ""),
+        ((), {"AFTER": lines(_OUT, store(), _EMPTY, _EMPTY.replace("%j", "%jj"))}, "scf.for",
+         "the tile loop holds 3 loops, not one dot loop", ""),
+        ((), {"BEFORE": op("e", "test.do")}, "scf.for",
+         "test.do between the two loops has side effects, which the next tile's loads would "
+         "overtake; move it behind the inner loop or in front of the tile loop", ""),
+        ((), {"AFTER": lines(load("x", "%dd", "DC", "TC"), _OUT, store(descriptor="%da").replace(
+            "(DC,", "(DA,"))}, "scf.for",
+         "tt.descriptor_load may read what the tile loop stores, and the next tile's loads would "
+         "overtake this tile's stores; load and store through different arguments", ""),
+        (_TILE_TENSOR, {}, "scf.for", "the tile loop carries a tensor: tensor<128x128xf32>", ""),
+        ((("  scf.for %t = %c0", "  %last = scf.for %t = %c0"),
+          (_END, op("e", "test.use", "%last: i32") + "\n" + _END)), {}, "scf.for",
+         "a result of the tile loop is used behind it", ""),
+        # The parts' own reasons come through.
+        ((), {"DOT": dot().replace("ttng.warp_group_dot", "tt.dot")}, "d",
+         "tt.dot is no wgmma (ttng.warp_group_dot)", "tl.dot of at least 64 rows on 4 warps"),
+        ((), {"AFTER": _OUT}, "scf.for", "the tile loop stores nothing", ""),
+        # What the producer needs.
+        ((("%k = %c0 to %n", "%k = %c0 to %b"),), {"BEFORE": op(
+            "b", "tt.unsplat", "%zero: TT", returned="i32")}, "b",
+         "what the producer needs: computed from tensors (tt.unsplat)", ""),
+        ((("%k = %c0 to %n", "%k = %c0 to %b"),), {"BEFORE": op(
+            "b", "tt.load", "%p: PP", returned="i32")}, "", "", ""),
+        ((("%k = %c0 to %n", "%k = %c0 to %b"),), {
+            "BEFORE": op("b", "tt.load", "%p: PP", returned="i32"),
+            "AFTER": lines(_OUT, op("ps", "tt.store", "%q: PP", "%out: TC"))}, "", "", ""),
+        ((("scf.yield %u : i32", "scf.yield %w : i32"),), {"AFTER": lines(
+            _OUT, store(), op("w", "tt.unsplat", "%acc: TT", returned="i32"))}, "d",
+         "what the producer needs: computed from the accumulator", ""),
+    ],
+)  # fmt: skip
+def test_nests_that_are_left_alone(
+    changes: Sequence[tuple[str, str]], parts: dict[str, str], blamed: str, reason: str,
+    advice: str,
+) -> None:  # fmt: skip
+    _module, found = matched(HOPPER, changes, **parts)
+    if not reason:
+        assert isinstance(found, PersistentNest), found
+        return
+    assert isinstance(found, Refusal), found
+    assert (tag(found.operation), found.reason, found.advice) == (blamed, reason, advice)
+
+
+def test_loop_without_a_tile_loop() -> None:
+    text = [("scf.for %t = %c0 to %n step %c1 iter_args(%u = %c0) -> (i32) : i32 {", ""),
+            ("    scf.yield %u : i32\n  }\n", ""), ("%t, %c0", "%c0, %c0")]  # fmt: skip
+    _module, found = matched(HOPPER, text)
+    assert isinstance(found, Refusal)
+    assert (found.reason, found.advice) == (
+        "one loop alone: there is no tile loop around the dot loop", "make the kernel persistent",
+    )  # fmt: skip
+    made = '  %ma, %mb = "test.m"() : () -> (MA, MB)\n  %c0 = arith'
+    other = dot().replace("ttng.warp_group_dot", "test.dot")
+    _module, found = matched(
+        HOPPER, [("  %c0 = arith", made)], BEFORE=dot("e", "%ma", "%mb", "%zero"), DOT=other
+    )
+    assert isinstance(found, Refusal)
+    assert found.reason == "the dot is not in the inner loop"
+
+
+_GUARD = "cf.cond_br %flag, ^bb1, ^bb2\n^bb1:\n" + '"tt.return"() : () -> ()\n^bb2:\n  '
+_RETURN = '"tt.return"() : () -> ()'
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (((_BEGIN, _GUARD + _BEGIN),), None),
+        (((_BEGIN, _GUARD.replace("^bb1, ^bb2", "^bb2, ^bb1") + _BEGIN),), None),
+        (((_BEGIN, _GUARD + _GUARD.replace("bb1", "bb3").replace("bb2", "bb4") + _BEGIN),), None),
+        (((_BEGIN, _GUARD.replace(_RETURN, op("e", "test.do") + "\n" + _RETURN) + _BEGIN),),
+         "a branch in front of the tile loop does not lead to a return alone"),
+        (((_BEGIN, "cf.br ^bb2\n^bb2:\n" + _BEGIN),),
+         "a branch in front of the tile loop does not lead to a return alone"),
+        (((_BEGIN, _GUARD.replace("^bb2\n", "^bb2(%n : i32)\n").replace("^bb2:", "^bb2(%z: i32):")
+           + _BEGIN),), "a branch in front of the tile loop hands values on"),
+        (((_BEGIN, _GUARD + _BEGIN), (_END, "cf.br ^bb9\n^bb9:\n" + _END)),
+         "the kernel branches behind the tile loop"),
+    ],
+)  # fmt: skip
+def test_early_returns(changes: Sequence[tuple[str, str]], reason: str | None) -> None:
+    _module, found = matched(HOPPER, changes)
+    if reason is None:
+        assert isinstance(found, PersistentNest), found
+        assert "cf.cond_br" in tags(found.prelude)
+    else:
+        assert isinstance(found, Refusal), found
+        assert found.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("after", "size"),
+    [
+        (lines(_OUT, store()), 0),
+        # A conversion of what depends on the accumulator, of what was loaded, of anything else.
+        (lines(_OUT, op("o2", "ttg.convert_layout", "%out: TC", returned="TC"),
+               op("o3", "tt.bitcast", "%o2: TC", returned="TC"), store(value="%o3")), 8192),
+        (lines(_OUT, _WIDE, store(value="%cv")), 0),
+        (lines(_OUT, op("e", "tt.splat", "%n: i32", returned="TT"),
+               op("f", "ttg.convert_layout", "%e: TT", returned="TT"), store()), 0),
+        (lines(_OUT, op("e", "tt.load", "%q: PP", returned="TC"),
+               op("f", "ttg.convert_layout", "%e: TC", returned="TC"), store()), 8192),
+        (lines(_OUT, op("e", "tt.load", "%q: PP", returned="tensor<128x16xf16>"),
+               op("g", "tt.broadcast", "%e: tensor<128x16xf16>", returned="TC"),
+               op("f", "ttg.convert_layout", "%g: TC", returned="TC"), store()), 8192),
+        (lines(_OUT, op("e", "tt.load", "%q: PP", returned="tensor<128x15xf16>"),
+               op("g", "tt.broadcast", "%e: tensor<128x15xf16>", returned="TC"),
+               op("f", "ttg.convert_layout", "%g: TC", returned="TC"), store()), 0),
+        (lines(_OUT, op("r", "tt.reduce", "%acc: TT", returned="tensor<128xf32>"), store()), 65536),
+        # A load that the consumer makes, and one that a producer makes.
+        (lines(load("x", "%dc", "DC", "TC"), _OUT, store()), 8192),
+        (lines(load("x", "%dd", "DC", "TC"), _OUT, store()), 0),
+        (lines(load("x", "%dd", "DC", "TC"),
+               op("f", "ttg.convert_layout", "%x: TC", returned="TC"), _OUT, store()), 0),
+    ],
+)  # fmt: skip
+def test_scratch_of_an_epilogue(after: str, size: int) -> None:
+    _module, found = matched(AFTER=after)
+    assert isinstance(found, PersistentNest), found
+    assert found.scratch_bytes == size

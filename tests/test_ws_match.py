@@ -695,6 +695,11 @@ _TILE_TENSOR = (
         ((("scf.yield %u : i32", "scf.yield %w : i32"),), {"AFTER": lines(
             _OUT, store(), op("w", "tt.unsplat", "%acc: TT", returned="i32"))}, "d",
          "what the producer needs: computed from the accumulator", ""),
+        ((("scf.yield %u : i32", "scf.yield %w : i32"),), {"AFTER": lines(
+            _OUT, _POINTED, op("w", "tt.load", "%q: PP", returned="i32"))}, "w",
+         "what the producer needs: tt.load may read what the tile loop stores", ""),
+        ((("scf.yield %u : i32", "scf.yield %w : i32"),), {"AFTER": lines(
+            _OUT, _POINTED, op("w", "tt.load", "%p: PP", returned="i32"))}, "", "", ""),
     ],
 )  # fmt: skip
 def test_nests_that_are_left_alone(
@@ -707,6 +712,18 @@ def test_nests_that_are_left_alone(
         return
     assert isinstance(found, Refusal), found
     assert (tag(found.operation), found.reason, found.advice) == (blamed, reason, advice)
+
+
+def test_inner_loop_under_a_condition() -> None:
+    changes = (
+        ("%acc = scf.for", "%acc = scf.if %flag -> (TT) {\n%in = scf.for"),
+        ("scf.yield %d : TT\n    }", "scf.yield %d : TT\n    }\nscf.yield %in : TT\n} else {\n"
+                                     "scf.yield %zero : TT\n}"),
+    )  # fmt: skip
+    module, found = matched(HOPPER, changes)
+    assert isinstance(found, Refusal)
+    assert found.reason == "the inner loop is no `for` directly in the tile loop"
+    assert found.operation == named(module, "d").parent
 
 
 def test_loop_without_a_tile_loop() -> None:

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -31,6 +29,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tilepass.ab.job import Arm, Point, Shape
 from tilepass.core.errors import TilepassError
+from tilepass.core.files import execute_file
 from tilepass.kernels import workload as contract
 from tilepass.kernels.cute_workload import is_cute_workload
 
@@ -240,18 +239,4 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise TilepassError(f"kernel {path}: no such file")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise TilepassError(f"kernel {path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    # Triton finds a kernel's globals, and its source, through the registered module; imports
-    # beside the file work as they do when Python runs it.
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise TilepassError(f"kernel {path}: {type(error).__name__}: {error}") from error
-    return module
+    return execute_file(path, path.stem, f"kernel {path}", path.resolve().parent)

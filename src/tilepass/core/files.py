@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tilepass.core.errors import TilepassError
@@ -47,3 +50,24 @@ def cache_folder(name: str) -> Path:
         return Path(folder) / name
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "tilepass" / name
+
+
+def execute_file(path: Path, name: str, what: str, folder: Path) -> ModuleType:
+    """Execute a Python file as the module `name`; `folder` is searched first for what it imports.
+
+    Triton finds a kernel's globals, and its source, through the registered module. Raises
+    TilepassError, about `what`.
+    """
+    if not path.is_file():
+        raise TilepassError(f"{what}: no such file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise TilepassError(f"{what}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(folder))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise TilepassError(f"{what}: {type(error).__name__}: {error}") from error
+    return module

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import sys
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.files import execute_file
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.core.versions import cute_version
@@ -93,28 +92,16 @@ def _make_context(a_pass: Pass, target: Target, options: Any) -> PassContext:
 
 def _find(spec: str) -> Callable[[], object]:
     place, _, name = spec.rpartition(":")
-    module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
     function = getattr(module, name, None)
     if not callable(function):
         raise TilepassError(f"{place} has no function '{name}'{nearest(name, dir(module))}")
     return function
 
 
-def _import_file(path: Path) -> ModuleType:
-    """Execute a file as a script would be: its folder is searched for what it imports."""
-    if not path.is_file():
-        raise TilepassError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(f"tilepass_dumped_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise TilepassError(f"{path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent.resolve()))
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise TilepassError(f"{path}: {type(error).__name__}: {error}") from error
-    return module
+def _import_file(place: str) -> ModuleType:
+    path = Path(place)
+    return execute_file(path, f"tilepass_dumped_{path.stem}", str(path), path.parent.resolve())
 
 
 def _import_module(name: str) -> ModuleType:

@@ -8,6 +8,7 @@ _ZERO, _PROTOCOL = "analysis/zero_structure", "sim/protocol"
 _INTEGERS = "tests/test_zero_structure_integers.py"
 _DATA = "tests/test_zero_structure_data.py"
 _OPS = "tests/test_zero_structure_ops.py"
+_SITES = "tests/test_zero_structure_sites.py"
 _KERNELS = "tests/test_zero_structure.py"
 
 _DOMAINS = {
@@ -46,7 +47,7 @@ _WAITS = tuple(
 
 SUBJECTS = (
     *(Subject(f"{_ZERO}/{name}", tests) for name, tests in _DOMAINS.items()),
-    *(Subject(f"{_ZERO}/{name}.py", (_OPS, _KERNELS)) for name in _INTERPRETED),
+    *(Subject(f"{_ZERO}/{name}.py", (_OPS, _SITES, _KERNELS)) for name in _INTERPRETED),
     *(Subject(f"analysis/{name}.py", _DOTS, _WAITS) for name in ("dot_waits", "dot_registers")),
     *(
         Subject(f"{_PROTOCOL}/{name}.py", _PROTOCOLS)

@@ -399,6 +399,9 @@ def unread(
     places = sorted(offset for offset in offsets if offset is not None)
     if len(places) < len(offsets) or {place - places[0] for place in places} != set(grid.d):
         return nothing
+    if any(site == index and offset not in places for site, offset in read):
+        # Stored in parts, one of which is read: its offset is that of no tile.
+        return nothing
     for place in places:
         tiles = grid.d[place - places[0]]
         if (index, place) not in read and len(tiles) == 1:

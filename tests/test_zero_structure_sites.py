@@ -1,0 +1,352 @@
+"""What `analyse` says of small gemms written by hand: which tiles are zero, which nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tilepass.analysis.zero_structure import ZeroStructure, analyse
+from tilepass.analysis.zero_structure.effects import effect_of
+from tilepass.analysis.zero_structure.program import Instruction
+from tilepass.ir.engine import parse
+
+M, N, K = 2, 3, 2
+SHAPE = "#nvvm.shape<m = 16, n = 8, k = 16>"
+LAYOUTS = "layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>"
+TYPES = (
+    "atom",
+    '!cute.memref<f32, rmem, align<32>, "((2,2),2,3):((1,2),4,8)">',
+    '!cute.memref<f16, rmem, align<32>, "((2,2,2),2,2):((1,2,4),8,16)">',
+    '!cute.memref<f16, rmem, align<32>, "((2,2),3,2):((1,2),4,12)">',
+)
+BLOCK = "nvvm.reqntid = array<i32: 8, 2, 4>"
+Tiles = Iterable[tuple[int, int]]
+EVERYWHERE = (*product(range(2), range(3)),)
+
+
+class Kernel:
+    """Lines of a kernel that fills A and B, multiplies them tile by tile and reads tiles of D."""
+
+    def __init__(self) -> None:
+        self.lines = [
+            "%t = nvvm.read.ptx.sreg.tid.x : i32",
+            "%n = arith.constant 256 : i32",
+            "%zero = arith.constant dense<0.0> : vector<2xf16>",
+            "%minus = arith.constant dense<-0.0> : vector<2xf16>",
+            "%any = llvm.load %p : !llvm.ptr<1> -> vector<2xf16>",
+            "%made = arith.mulf %any, %zero : vector<2xf16>",
+            "%five = arith.constant 5 : i32",
+            "%few = arith.cmpi slt, %t, %five : i32",
+            "%some = arith.select %few, %zero, %any : vector<2xf16>",
+            "%fz = arith.constant 0.0 : f32",
+            *(f"%{name} = llvm.alloca %n x i8 : (i32) -> !llvm.ptr" for name in "abd"),
+        ]
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%x{self.count}"
+
+    def at(self, base: str, offset: int) -> str:
+        name = self.name()
+        self.lines.append(
+            f"{name} = llvm.getelementptr %{base}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
+        )
+        return name
+
+    def load(self, base: str, offset: int, kind: str) -> str:
+        place, name = self.at(base, offset), self.name()
+        self.lines.append(f"{name} = llvm.load {place} : !llvm.ptr -> {kind}")
+        return name
+
+    def store(self, value: str, base: str, offset: int, kind: str) -> None:
+        self.lines.append(f"llvm.store {value}, {self.at(base, offset)} : {kind}, !llvm.ptr")
+
+    def fill(self, a: dict[tuple[int, int], str], b: dict[tuple[int, int], str]) -> None:
+        """Registers by tile; %any where none is named."""
+        for (row, k), word in product(product(range(M), range(K)), range(4)):
+            self.store(a.get((row, k), "%any"), "a", 16 * (row + M * k) + 4 * word, "vector<2xf16>")
+        for (column, k), word in product(product(range(N), range(K)), range(2)):
+            value = b.get((column, k), "%any")
+            self.store(value, "b", 8 * (column + N * k) + 4 * word, "vector<2xf16>")
+        for cell in range(4 * M * N):
+            self.store("%fz", "d", 4 * cell, "f32")
+
+    def gemm(self, site: int = 0, leave_out: int = 0, scalars: bool = False) -> None:
+        for k, row, column in [*product(range(K), range(M), range(N))][leave_out:]:
+            place = 16 * (row + M * column)
+            a = [
+                self.load("a", 16 * (row + M * k) + 4 * word, "vector<2xf16>") for word in range(4)
+            ]
+            b = [
+                self.load("b", 8 * (column + N * k) + 4 * word, "vector<2xf16>")
+                for word in range(2)
+            ]
+            if scalars:
+                c = [self.load("d", place + 4 * cell, "f32") for cell in range(4)]
+            else:
+                whole, parts = self.load("d", place, "vector<4xf32>"), self.name()
+                self.lines.append(f"{parts}:4 = vector.to_elements {whole} : vector<4xf32>")
+                c = [f"{parts}#{cell}" for cell in range(4)]
+            name = self.name()
+            self.lines.append(
+                f"{name} = nvvm.mma.sync A[{', '.join(a)}] B[{', '.join(b)}] C[{', '.join(c)}]"
+                f" {{{LAYOUTS}, shape = {SHAPE}}} : (vector<2xf16>, vector<2xf16>, f32) -> "
+                f'!llvm.struct<(f32, f32, f32, f32)> loc("tilepass.site.{site}")'
+            )
+            parts = [self.name() for _ in range(4)]
+            for cell, part in enumerate(parts):
+                self.lines.append(
+                    f"{part} = llvm.extractvalue {name}[{cell}] :"
+                    " !llvm.struct<(f32, f32, f32, f32)>"
+                )
+                if scalars:
+                    self.store(part, "d", place + 4 * cell, "f32")
+            if not scalars:
+                whole = self.name()
+                self.lines.append(
+                    f"{whole} = vector.from_elements {', '.join(parts)} : vector<4xf32>"
+                )
+                self.store(whole, "d", place, "vector<4xf32>")
+
+    def read(self, tiles: Tiles) -> None:
+        for row, column in tiles:
+            value = self.load("d", 16 * (row + M * column) + 12, "f32")
+            self.lines.append(f"llvm.store {value}, %p : f32, !llvm.ptr<1>")
+
+    def text(self, name: str = "k", block: str = BLOCK) -> str:
+        body = "\n".join(self.lines)
+        return (
+            f"gpu.func @{name}(%p: !llvm.ptr<1>) kernel attributes {{{block}}} "
+            f"{{\n{body}\ngpu.return }}"
+        )
+
+
+def structure(
+    *kernels: str, types: tuple[str, ...] = TYPES, sites: int = 1, strict: bool = False
+) -> ZeroStructure:
+    quoted = ", ".join('"' + text.replace('"', '\\"') + '"' for text in types)
+    rows = ", ".join([f"[{quoted}]"] * sites)
+    inside = "\n".join(kernels)
+    return analyse(
+        parse(
+            f"module attributes {{tilepass.sites = [{rows}]}} {{ gpu.module @m {{\n{inside}\n}} }}"
+        ),
+        strict=strict,
+    )
+
+
+def told(found: ZeroStructure, index: int = 0) -> str:
+    """The zeros of a site in a line: tiles of B, of A, unread ones, then the rest."""
+    site = found.sites[index]
+    tiles = [
+        " ".join(f"{x}{y}" for x, y in zip(*array.nonzero(), strict=True)) or "-"
+        for array in (site.b_zero, site.a_zero, site.unread)
+    ]
+    why = [part.reason for part in (site.failure, site.of_a) if part]
+    needs = ["needs 0 * x"] * site.needs_zero_times_x
+    return "; ".join([*tiles, *needs, *why])
+
+
+def multiplied(
+    a: dict[tuple[int, int], str] | None = None,
+    b: dict[tuple[int, int], str] | None = None,
+    read: Tiles = EVERYWHERE,
+    **options: int,
+) -> Kernel:
+    kernel = Kernel()
+    kernel.fill(a or {}, b or {})
+    kernel.gemm(**options)
+    kernel.read(read)
+    return kernel
+
+
+ALL_A = dict.fromkeys(product(range(M), range(K)), "%zero")
+ALL_B = dict.fromkeys(product(range(N), range(K)), "%zero")
+ZEROS = {
+    "nothing": ({}, {}, EVERYWHERE),
+    "one of B": ({}, {(2, 0): "%zero"}, EVERYWHERE),
+    "two of B": ({}, {(1, 1): "%zero", (0, 0): "%minus"}, EVERYWHERE),
+    "one of A": ({(1, 0): "%zero"}, {}, EVERYWHERE),
+    "both": ({(0, 1): "%zero"}, {(2, 1): "%zero"}, EVERYWHERE),
+    "all": (ALL_A, ALL_B, EVERYWHERE),
+    "in some threads": ({(0, 0): "%some"}, {(0, 0): "%some"}, EVERYWHERE),
+    "of a product": ({}, {(1, 0): "%made"}, EVERYWHERE),
+    "of a product, A": ({(1, 1): "%made"}, {(1, 0): "%zero"}, EVERYWHERE),
+    "none read": ({}, {}, ()),
+    "one read": ({}, {}, ((1, 2),)),
+    "one not read": ({}, {}, EVERYWHERE[:4] + EVERYWHERE[5:]),
+}  # fmt: skip
+OUTSIDE = "the operand is loaded from memory other than shared, past any mask"
+MASKED = "the mask and what follows it leave a non-zero element in every tile"
+RESTS = "the operand is zero only if 0 * x is, which strict does not assume (arith.mulf)"
+EXPECTED = {
+    "nothing": f"-; -; -; {OUTSIDE}; {OUTSIDE}",
+    "one of B": "20; -; -",
+    "two of B": "00 11; -; -",
+    "one of A": "-; 10; -",
+    "both": "21; 01; -",
+    "all": "00 01 10 11 20 21; 00 01 10 11; -",
+    "in some threads": f"-; -; -; {MASKED}; {MASKED}",
+    "of a product": "10; -; -; needs 0 * x",
+    "of a product, A": "10; 11; -; needs 0 * x",
+    "none read": "-; -; 00 01 02 10 11 12",
+    "one read": "-; -; 00 01 02 10 11",
+    "one not read": "-; -; 11",
+}
+STRICTLY = {
+    **EXPECTED,
+    "of a product": f"-; -; -; {RESTS}; {OUTSIDE}",
+    "of a product, A": "10; -; -",
+}
+
+
+@pytest.mark.parametrize("case", ZEROS)
+@pytest.mark.parametrize("strict", [False, True])
+def test_zeros(case: str, strict: bool) -> None:
+    a, b, read = ZEROS[case]
+    found = structure(multiplied(a, b, read).text(), strict=strict)
+    # What is read is learned in the first round.
+    assert (found.threads, found.rounds, found.failure) == (64, 1 + bool(read), None)
+    assert found.sites[0].tiles == (M, N, K)
+    assert found.sites[0].instruction == (16, 8, 16)
+    assert told(found) == (STRICTLY if strict else EXPECTED)[case]
+
+
+ONE_OF_B = {(2, 0): "%zero"}
+B = TYPES[3]
+OTHER_PLACES = f"the registers of the operand are not those of its layout; {OUTSIDE}"
+LAYOUTS_OF_B = {
+    B.replace("rmem", "smem"): "an operand of the gemm is no register tensor of static layout",
+    B.replace("2),3,2)", "2),3,2,1)").replace("4,12)", "4,12,0)"): (
+        "the layouts of the gemm's operands have more than three modes"
+    ),
+    B.replace("3,2)", "2,2)"): "the layouts of the gemm's operands do not agree",
+    B.replace("4,12)", "4,16)"): OTHER_PLACES,
+    B.replace("4,12)", "0,12)"): OTHER_PLACES,
+}
+
+
+@pytest.mark.parametrize("text", LAYOUTS_OF_B)
+def test_layouts_that_do_not_fit(text: str) -> None:
+    found = structure(multiplied(b=ONE_OF_B).text(), types=(*TYPES[:3], text))
+    assert found.failure is None
+    assert told(found) == f"-; -; -; {LAYOUTS_OF_B[text]}"
+
+
+def test_an_operand_without_a_type() -> None:
+    found = structure(multiplied(b=ONE_OF_B).text(), types=TYPES[:3])
+    assert told(found).endswith("no register tensor of static layout")
+
+
+def test_gemm_of_which_a_tile_is_left_out() -> None:
+    found = structure(multiplied(b=ONE_OF_B, leave_out=1).text())
+    assert told(found) == "-; -; -; the tiles of the gemm are not run one by one"
+
+
+def test_gemm_that_is_not_lowered() -> None:
+    found = structure(multiplied(b=ONE_OF_B, site=1).text(), sites=2)
+    assert told(found) == "-; -; -; nothing lowered comes from the gemm (atom)"
+    assert (found.sites[0].tiles, found.sites[0].instruction) == ((0, 0, 0), (0, 0, 0))
+    assert told(found, 1) == "20; -; -"
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_gemm_of_one_kernel_of_two(first: bool) -> None:
+    other = Kernel().text("other", "nvvm.reqntid = array<i32: 33, 1, 1>")
+    kernel = multiplied(b=ONE_OF_B).text()
+    found = structure(*((kernel, other) if first else (other, kernel)))
+    assert told(found) == "20; -; -"
+    assert (found.threads, found.rounds, found.failure) == (64, 2, None)
+
+
+def test_module_that_cannot_be_interpreted() -> None:
+    found = structure()
+    assert str(found.failure) == "the lowered module holds no kernel"
+    assert (found.threads, found.rounds) == (0, 0)
+    block = "nvvm.maxntid = array<i32: 64, 1, 1>"
+    found = structure(multiplied(b=ONE_OF_B).text(block=block))
+    reason = "the number of threads in a block is no constant of the module"
+    assert found.failure is not None
+    assert found.failure.reason == reason
+    assert told(found) == f"-; -; -; {reason}"
+
+
+def test_tile_stored_in_parts_is_read_by_any() -> None:
+    # The parts that are read, the last ones, lie at the offset of no tile.
+    found = structure(multiplied(b=ONE_OF_B, read=((1, 2),), scalars=True).text())
+    assert told(found) == "20; -; -"
+    found = structure(multiplied(b=ONE_OF_B, read=(), scalars=True).text())
+    assert told(found) == "20; -; 00 01 02 10 11 12"
+
+
+STORE = "llvm.store %v, %d : vector<4xf32>, !llvm.ptr"
+LOAD = "%r = llvm.load %d : !llvm.ptr -> vector<4xf32>"
+AT = "%at = llvm.getelementptr %d[%w] : (!llvm.ptr, i32) -> !llvm.ptr, f32"
+ALL, FIRST, NONE = "00 01 02 10 11 12", "01 02 10 11 12", "-"
+READS = {
+    LOAD: FIRST,
+    f"{STORE}\n{LOAD}": ALL,
+    f"{LOAD}\n{STORE}": FIRST,
+    # By thread.
+    f"scf.if %few {{ {STORE} }}\n{LOAD}": FIRST,
+    f"scf.if %few {{ {STORE} {LOAD} }}": ALL,
+    f"scf.if %few {{ {STORE} }}\nscf.if %few {{ {LOAD} }}": ALL,
+    f"scf.if %few {{ {STORE} }} else {{ {LOAD} }}": FIRST,
+    f"scf.if %few {{ }} else {{ {STORE} }}\nscf.if %few {{ {LOAD} }}": FIRST,
+    f"scf.if %few {{ }} else {{ {STORE} }}\nscf.if %few {{ }} else {{ {LOAD} }}": ALL,
+    f"scf.if %few {{ {STORE} }} else {{ {STORE} }}\n{LOAD}": ALL,
+    # Where it is not known.
+    f"scf.if %who {{ {STORE} }}\n{LOAD}": FIRST,
+    f"scf.if %who {{ {STORE} }} else {{ {STORE} }}\n{LOAD}": ALL,
+    f"scf.if %who {{ }} else {{ {STORE} }}\n{LOAD}": FIRST,
+    f"scf.if %who {{ {LOAD} }}": FIRST,
+    # In a loop.
+    f"scf.for %k = %five to %w step %five : i32 {{ {STORE} }}\n{LOAD}": FIRST,
+    f"scf.for %k = %five to %w step %five : i32 {{ {LOAD} {STORE} }}": FIRST,
+    f"scf.for %k = %five to %w step %five : i32 {{ {STORE} {LOAD} }}": ALL,
+    # Anywhere in the registers.
+    f"{AT}\n%r = llvm.load %at : !llvm.ptr -> f32": NONE,
+    f"{AT}\nllvm.store %fz, %at : f32, !llvm.ptr\n{LOAD}": FIRST,
+}
+
+
+@pytest.mark.parametrize("code", READS)
+def test_what_is_read_after_a_gemm(code: str) -> None:
+    kernel = multiplied(b=ONE_OF_B, read=())
+    kernel.lines += [
+        "%v = arith.constant dense<1.0> : vector<4xf32>",
+        "%w = llvm.load %p : !llvm.ptr<1> -> i32",
+        "%who = arith.cmpi slt, %w, %five : i32",
+        code,
+    ]
+    assert told(structure(kernel.text())) == f"20; -; {READS[code]}"
+
+
+def test_registers_whose_address_escapes() -> None:
+    kernel = multiplied(b=ONE_OF_B, read=())
+    kernel.lines.append("llvm.store %d, %p : !llvm.ptr, !llvm.ptr<1>")
+    # From then on a store to them may be one to any registers.
+    assert told(structure(kernel.text())) == f"-; -; -; {OUTSIDE}; {OUTSIDE}"
+
+
+EFFECTS = {
+    "nvvm.barrier0": False, "nvvm.tcgen05.mma": False, "nvvm.redux.sync": False,
+    "nvvm.read.ptx.sreg.tid.x": False, "nvvm.convert.x": False, "nvvm.inline_ptx": True,
+    "math.exp2": False, "vector.store": True, "vector.scatter": True, "vector.foo": False,
+    "other.redux.sync": True, "other.convert.x": True, "llvm.other": True,
+    "llvm.call": True, "llvm.call printf": False, "llvm.call other": True, "other printf": True,
+    "llvm.inline_asm mov.u32 a, b;": False, "llvm.inline_asm st.u32 [a], b;": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EFFECTS)
+def test_which_operations_may_store(text: str) -> None:
+    name, _, detail = text.partition(" ")
+    item = SimpleNamespace(name=name, detail=detail, regions=())
+    effect = effect_of(cast("Instruction", item))
+    assert (effect.__name__ == "_clobber") is EFFECTS[text]

@@ -43,7 +43,7 @@ class InjectedMatmul(PersistentMatmul):
     ) -> Inputs:
         """A and B with K + K / 100 columns; `shape` keeps the K that counts.
 
-        Raises TilepassError where 1 % of K is no multiple of PAIR.
+        Raises TilepassError where 1 % of K is not a multiple of PAIR.
         """
         M, N, K = self.checked_shape(shape)
         if K % (100 * PAIR):

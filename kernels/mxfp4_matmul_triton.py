@@ -7,7 +7,7 @@ takes its A operand from.
 The dots of a step are unfinished while the next step is dequantised, and PTX forbids touching the
 registers of an unfinished wgmma. Before 3.9, Triton leaves this to ptxas, which up to CUDA 12.9
 gives such registers to the next step's values when they are in flight over the loop's back edge:
-whether C is right is then a matter of timing. GUARD waits in front of the dequantisation; loads,
+whether C is right is then a matter of timing. GUARD waits before the dequantisation; loads,
 address arithmetic and TMA still overlap with the dots. Without it, `fix-dot-wait` does the same.
 
 Few tiles leave SMs idle: SPLIT_K programs then share a tile, and the last one to finish adds their

@@ -206,7 +206,7 @@ class AnyWorkload(ABC, Generic[AnyConfigT]):
         """`shape`, or a TilepassError when it has another number of sizes or a negative one."""
         if len(shape) != len(self.dims) or any(size < 0 for size in shape):
             text = "x".join(map(str, shape))
-            raise TilepassError(f"{self.name}: shape {text} is no {'x'.join(self.dims)}")
+            raise TilepassError(f"{self.name}: shape {text} is not {'x'.join(self.dims)}")
         return shape
 
     def describe(self, shape: Shape) -> str:

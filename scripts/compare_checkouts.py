@@ -91,7 +91,7 @@ def main() -> int:
     sides = [Side(before, folder / "before"), Side(after, folder / "after")]
     for side in sides:
         if not (side.checkout / "src" / "tilepass").is_dir():
-            parser.error(f"{side.checkout} is no checkout of tilepass")
+            parser.error(f"{side.checkout} is not a checkout of tilepass")
         side.records.mkdir()
         if options.only != "kernels":
             record_tests(side, before, options.filter, options.jobs)

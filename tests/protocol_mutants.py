@@ -140,7 +140,7 @@ def _shift_slot(by: int, slots: int) -> Change:
 
 
 def _before(name: str) -> Change:
-    """Move an operation, with what it needs, in front of the last one of this name before it."""
+    """Move an operation, with what it needs, before the last one of this name before it."""
 
     def change(operation: Operation) -> None:
         earlier = _last_before(operation, name)

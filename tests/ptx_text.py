@@ -23,7 +23,7 @@ class Instruction:
     text: str
 
     def name(self, index: int) -> str:
-        """Operand `index`, which is no vector."""
+        """Operand `index`, which is not a vector."""
         operand = self.operands[index]
         if isinstance(operand, tuple):
             raise TypeError(f"{self.text}: operand {index} is a vector")
@@ -93,7 +93,7 @@ def _operands(text: str) -> list[str | tuple[str, ...]]:
 
 @cache
 def constant(text: str) -> int | None:
-    """The bits of a literal (an integer, 0f... or 0d...), or None where it is no literal."""
+    """The bits of a literal (an integer, 0f... or 0d...), or None where it is not a literal."""
     if re.fullmatch(r"0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", text):
         return int(text[2:], 16)
     if re.fullmatch(r"-?\d+|-?0x[0-9a-fA-F]+", text):

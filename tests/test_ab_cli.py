@@ -170,7 +170,7 @@ def test_a_pass_that_could_not_act_says_why_the_binaries_are_identical(
         (["persistent-matmul", "--b", "test-round-trip{"], "pipeline: expected"),
         (["persistent-matmul", "--config", "flaten=1"], "no option 'flaten'"),
         (["persistent-matmul", "--config", "flatten"], "--config: 'flatten'"),
-        (["persistent-matmul", "--shape", "512x512"], "shape 512x512 is no MxNxK"),
+        (["persistent-matmul", "--shape", "512x512"], "shape 512x512 is not MxNxK"),
         (["persistent-matmul", "--shape", "a"], "--shape: 'a'"),
         (["persistent-matmul", "--threshold", "0"], "threshold"),
         (["persistent-matmul", "--seconds", "0"], "time to sample"),

@@ -425,16 +425,19 @@ _ADD = dot("d", "%acc", a="%c", a_kind=_T)
 _READ = dot("d", "%acc", a="%l", a_kind=_T)
 
 
+_NOTHING: list[Found] = []
+
+
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
         # Computed anew while the last step's dot still reads it.
         (loop(f"{_BODY}\n{_ADD}", "%d"), [("c", "c", 1, ["l"])]),
-        (loop(f"{_BODY}\n{_ADD}\n{wait('w', 0, '%d')}", "%w"), []),
+        (loop(f"{_BODY}\n{_ADD}\n{wait('w', 0, '%d')}", "%w"), _NOTHING),
         (loop(f"{_BODY}\n{_ADD}\n{wait('w', 1, '%d')}", "%w"), [("c", "c", 1, ["l"])]),
-        (loop(f"{load('l')}\n{wait('w', 0)}\n{step('c', '%l')}\n{_ADD}", "%d"), []),
+        (loop(f"{load('l')}\n{wait('w', 0)}\n{step('c', '%l')}\n{_ADD}", "%d"), _NOTHING),
         (loop(f"{load('l')}\n{assembly('i', chr(34) + _WAIT_ALL + chr(34))}\n{step('c', '%l')}\n"
-              f"{_ADD}", "%d"), []),
+              f"{_ADD}", "%d"), _NOTHING),
         # Loaded anew, or moved from what is.
         (loop(f"{load('l')}\n{_READ}", "%d"), [("l", "l", 1, [])]),
         *((loop(f"{load('l', how=name)}\n{_READ}", "%d"), [("l", "l", 1, [])])
@@ -454,11 +457,11 @@ _READ = dot("d", "%acc", a="%l", a_kind=_T)
            [("c", "c", 1, ["l"])])
           for kind in ("tensor<4x4xf16>", "tensor<4x4xi64>", "tensor<4x4xbf16>")),
         # What stands before the loop is written once; shared memory is another matter.
-        (loop(dot("d", "%acc", a="%ra"), "%d"), []),
-        (f"{load('l')}\n{step('c', '%l')}\n{loop(_ADD, '%d')}", []),
-        (loop(f"{_BODY}\n{dot('d', '%acc')}", "%d"), []),
-        (loop(f"{_BODY}\n{dot('d', '%acc', a='%c', a_kind=_T, how='')}", "%d"), []),
-        (f"{_BODY}\n{_ADD.replace('%acc', '%zero')}", []),
+        (loop(dot("d", "%acc", a="%ra"), "%d"), _NOTHING),
+        (f"{load('l')}\n{step('c', '%l')}\n{loop(_ADD, '%d')}", _NOTHING),
+        (loop(f"{_BODY}\n{dot('d', '%acc')}", "%d"), _NOTHING),
+        (loop(f"{_BODY}\n{dot('d', '%acc', a='%c', a_kind=_T, how='')}", "%d"), _NOTHING),
+        (f"{_BODY}\n{_ADD.replace('%acc', '%zero')}", _NOTHING),
     ],
 )  # fmt: skip
 def test_registers_that_are_written_too_early(lines: str, found: list[Found]) -> None:

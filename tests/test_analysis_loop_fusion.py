@@ -69,7 +69,7 @@ def nest(**parts: str) -> tuple[Module, LoopNest]:
     return module, found
 
 
-def reason(version: CompilerVersion = NEW, **parts: str) -> str | None:
+def reason(version: CompilerVersion = NEW, /, **parts: str) -> str | None:
     """Why fusing is refused; where it is, at the tile loop."""
     _module, found = nest(**parts)
     refusal = fusion_obstacle(found, version)
@@ -163,7 +163,7 @@ _READ = ("the inner loop's bound is read from memory in the tile loop; fusing wo
          "where no tile runs (#11601)")  # fmt: skip
 _DIVIDED = ("the inner loop's bound is divided by a variable in the tile loop; fusing would divide "
             "even where no tile runs")  # fmt: skip
-_FRONT = "compute the bound in front of the tile loop"
+_FRONT = "compute the bound before the tile loop"
 _DIVISIONS = ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 
 

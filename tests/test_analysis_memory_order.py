@@ -179,7 +179,7 @@ def nest(before: str, inner: str, after: str) -> tuple[Module, LoopNest]:
         ("", _LOAD_A, _STORE_A, None, _MAY),
         ("", _LOAD_A, under(_STORE_A), None, _MAY),
         ("", under(_LOAD_A), _STORE_A, None, _MAY),
-        # A condition that is computed is no pointer.
+        # A condition that is computed is not a pointer.
         ("", _LOAD_A, _COMPUTED + under(_STORE_B).replace("%flag", "%f"), None, None),
         ("", _COMPUTED + under(_LOAD_A).replace("%flag", "%f"), _STORE_B, None, None),
         (_LOAD_A, _LOAD_A.replace("%l", "%m").replace("%a", "%b"), _STORE_A, None, _MAY),

@@ -73,7 +73,7 @@ def context(
     return PassContext("test", compiler, remarks, target=target, compile_options=options)
 
 
-def facts(known: PassContext | None = None, **parts: str) -> dict[str, object]:
+def facts(known: PassContext | None = None, /, **parts: str) -> dict[str, object]:
     _module, found = nest(**parts)
     return dict(nest_facts.nest_facts(found, known or context()))
 
@@ -135,7 +135,7 @@ def test_nest_that_the_author_specializes(part: str) -> None:
 def test_programs_that_share_a_multiprocessor(
     registers: object, warps: int | None, programs: int
 ) -> None:
-    options = {"maxnreg": registers, "num_warps": warps}
+    options: dict[str, Any] = {"maxnreg": registers, "num_warps": warps}
     known = context(**{name: value for name, value in options.items() if value is not None})
     assert facts(known)["programs_per_sm"] == programs
 
@@ -337,7 +337,7 @@ def test_loops_over_tiles(parts: dict[str, str], reason: str | None) -> None:
     module = module_of(**parts)
     found = nest_facts.not_a_tile_loop(outermost_loops(module)[0])
     assert (found is None) == (reason is None), found
-    if found is not None:
+    if found is not None and reason is not None:
         assert reason in found.reason
         assert found.harmless
         assert found.operation.name == "scf.for"

@@ -254,7 +254,7 @@ def test_diagnostic_with_note() -> None:
         ("name = 'Two words'", "its name is 'Two words', expected a text like 'my-pass'"),
         ("anchor = 'end:ttir'", "its anchor is 'end:ttir', expected an Anchor"),
         ("touches = 'scf.for'", "its touches are 'scf.for', expected a tuple of operation names"),
-        ("Options = dict", "its Options are no dataclass"),
+        ("Options = dict", "its Options are not a dataclass"),
         ("Options = dataclasses.make_dataclass('O', ['n'])", "its options need defaults: n"),
         ("touches = (1,)", "its touches are (1,), expected a tuple of operation names"),
         ("run = Pass.run", "it has no method 'run(self, module, context)'"),

@@ -96,7 +96,7 @@ def test_source_binds_every_argument(name: str) -> None:
 
 @ALL
 def test_wrong_number_of_sizes(name: str) -> None:
-    with pytest.raises(TilepassError, match=rf"{name}: shape 3 is no "):
+    with pytest.raises(TilepassError, match=rf"{name}: shape 3 is not "):
         get_workload(name).make_inputs((3,), 0, "cpu")
 
 

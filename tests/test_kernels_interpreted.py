@@ -15,7 +15,7 @@ import pytest
 
 Case = tuple[str, tuple[int, ...], str]
 TILE = "block_m=16,block_n=32,block_k=16,"
-# Sizes that are no multiples, one tile, one element, no K, several tiles for a program.
+# Sizes that are not multiples, one tile, one element, no K, several tiles for a program.
 MATMUL_SHAPES = ((33, 70, 40), (16, 32, 16), (1, 1, 1), (35, 71, 0), (70, 100, 50))
 
 CASES: dict[str, list[Case]] = {

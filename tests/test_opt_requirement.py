@@ -65,7 +65,7 @@ def test_an_incomplete_installation(arguments: tuple[str, ...], tmp_path: Path) 
     (package / "_mlir").mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '4.8.1'\n")
     (package / "_mlir" / "__init__.py").write_text("raise RuntimeError('cu13 is incomplete')\n")
-    # In front of what the package's own .pth file puts in front.
+    # Before what the package's own .pth file puts in front.
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys; sys.path.insert(0, {str(tmp_path / 'first')!r})\n"
     )

@@ -97,7 +97,7 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_unpacked(unpacked: Path, code: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run code as if the wheel's files were installed, in front of any other tilepass."""
+    """Run code as if the wheel's files were installed, before any other tilepass."""
     folder = repr(str(unpacked))
     prologue = f"import site, sys\nsys.path.insert(0, {folder})\nsite.addsitedir({folder})\n"
     return subprocess.run(

@@ -158,7 +158,7 @@ def test_assumptions_that_do_not_count() -> None:
     never = Bounds(*_ALL)
     assert bounds(constant + bound, of="%x") == Bounds(7, _ALL[1])
     # A comparison that nobody assumes, an assumption that comes later or under a condition, one
-    # about what is no constant.
+    # about what is not a constant.
     assert bounds(constant + bound.partition("\n")[0], of="%x") == never
     assert bounds(assumed("sge", "%x", "%y"), of="%x") == never
     assert bounds(f"scf.if %flag {{\n {constant}{bound} }}", of="%x") == never
@@ -177,7 +177,7 @@ def test_assumptions_that_do_not_count() -> None:
     # Those about what an operation computes.
     sum_of = "%r = arith.addi %x, %y : i32\n  "
     assert bounds(constant + sum_of + assumed("sgt", "%r", "%c")) == (8, _ALL[1])
-    # Another use of the value is no comparison, and says nothing.
+    # Another use of the value is not a comparison, and says nothing.
     assert bounds(sum_of + constant + bound, of="%x") == (7, _ALL[1])
 
 

@@ -80,7 +80,7 @@ def test_operands_in_shared_memory_keep_their_code() -> None:
 
 
 def test_attention_waits_for_its_scores() -> None:
-    """P, in registers, is computed from scores that a wait for all dots stands in front of."""
+    """P, in registers, is computed from scores that a wait for all dots stands before."""
     workload = get_workload("attention")
     config = workload.config_for((4, 32, 4096, 128), causal=True)
     with enabled("fix-dot-wait{registers=on}", remarks="none") as session:

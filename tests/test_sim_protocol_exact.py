@@ -398,7 +398,7 @@ def test_what_ends_well() -> None:
         [event(Kind.WRITE, 0), event(Kind.FENCE), event(Kind.DOT, 0), event(Kind.DOT_WAIT)],
     ):
         assert fault_of(steps) is None
-    # A phase that had begun is no matter once the barrier is invalid.
+    # A phase that had begun does not matter once the barrier is invalid.
     done = [INIT, ARRIVE, event(Kind.INVALIDATE, barrier=0)]
     assert fault_of(done) is None
 

@@ -1,4 +1,4 @@
-"""Fences in front of dots: asked for where Triton has inserted what it inserts, not before."""
+"""Fences before dots: asked for where Triton has inserted what it inserts, not before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.sim_kernels import simulated
 from tilepass.frontends.triton import bridge
 from tilepass.sim.protocol_check import ProtocolError, check_protocol
 
-NOTE = "in IR from before triton-nvidia-gpu-fence-insertion this is no mistake"
+NOTE = "in IR from before triton-nvidia-gpu-fence-insertion this is not a mistake"
 TO_COME = "which triton-nvidia-gpu-fence-insertion has yet to insert"
 
 # What a register holds goes through shared memory into a dot.

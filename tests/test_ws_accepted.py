@@ -58,7 +58,7 @@ def check(compiled: Compiled) -> None:
     ],
 )
 def test_descriptors_that_are_the_same_for_all_tiles(source: Any, scheme: str) -> None:
-    """They are made in front of the tile loop: the C descriptor as torch inductor writes it, those
+    """They are made before the tile loop: the C descriptor as torch inductor writes it, those
     of the main loop, of a residual tile, of a tile that is read and overwritten, and those whose
     operands the loop uses otherwise too."""
     compiled = compile_source(source, scheme)

@@ -164,7 +164,7 @@ def test_kernels_as_users_write_them(source: Any, scheme: str) -> None:
 
 def test_a_group_cannot_have_a_row_loaded_in_front_of_the_tile_loop() -> None:
     source = kernels.source(kernels.normalized, ADDED=True)
-    with pytest.raises(PassFailure, match="a tensor from in front of the tile loop"):
+    with pytest.raises(PassFailure, match="a tensor from before the tile loop"):
         compile_source(source, "scheme=ping-pong")
 
 
@@ -172,7 +172,7 @@ def test_a_group_cannot_have_a_row_loaded_in_front_of_the_tile_loop() -> None:
     ("scheme", "how", "reason"),
     [
         ("ping-pong", "one place", "what the tile loop stores, and one group's epilogue does not"),
-        ("cooperative", "behind", "what a TMA store in front of it writes"),
+        ("cooperative", "behind", "what a TMA store before it writes"),
         ("ping-pong", "the last", "all tiles are stored to one place, and one group's epilogue"),
     ],
 )

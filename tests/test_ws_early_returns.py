@@ -1,4 +1,4 @@
-"""Kernels that may return in front of their tile loops: the bits of the plain kernel."""
+"""Kernels that may return before their tile loops: the bits of the plain kernel."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _row_too_early(module: Module) -> None:
         if store.name == "ttg.local_store" and _is_row(store.operands[0]):
             before = [each.operation for each in store.block]
             reads = [each for each in before if each.name == "ttg.memdesc_subslice"]
-            # In front of the tile loop there are none.
+            # Before the tile loop there are none.
             if reads:
                 store.move_before(reads[-1])
 

@@ -9,7 +9,7 @@ import pytest
 from tilepass.core.pass_base import Target
 from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Module, Operation, ir, operations, parse
-from tilepass.ir.loops import LoopNest, nest_of, outermost_loops
+from tilepass.ir.loops import LoopNest, defining_operation, nest_of, outermost_loops
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.match import (
     Epilogue,
@@ -223,9 +223,9 @@ _BEHIND = lines(_OUT, store(), op("e", "test.use", "%acc#1: i32"))
         ({"DOT": lines(dot("e"), dot("f", start="%e"), dot(start="%f"))}, (), "f",
          "the inner loop holds 3 dots, not one", ""),
         ({"DOT": dot().replace("ttng.warp_group_dot", "tt.dot")}, (), "d",
-         "tt.dot is no wgmma (ttng.warp_group_dot)", "tl.dot of at least 64 rows on 4 warps"),
+         "tt.dot is not a wgmma (ttng.warp_group_dot)", "tl.dot of at least 64 rows on 4 warps"),
         ({"DOT": dot().replace("ttng.warp_group_dot", "ttng.tc_gen5_mma")}, (), "d",
-         "ttng.tc_gen5_mma is no wgmma (ttng.warp_group_dot)", ""),
+         "ttng.tc_gen5_mma is not a wgmma (ttng.warp_group_dot)", ""),
         ({"DOT": f"%d = scf.if %flag -> (TT) {{\n{dot('e')}\nscf.yield %e : TT\n}} else {{\n"
                  "scf.yield %s : TT\n}"}, (), "e", "the dot is under a condition", ""),
         ({"DOT": f"%d = {_FLAGGED} -> TT"}, (), "d",
@@ -236,10 +236,10 @@ _BEHIND = lines(_OUT, store(), op("e", "test.use", "%acc#1: i32"))
         ({"DOT": dot(b="%bl").replace("MB", "TA")}, (), "d",
          "operand B of the dot is in registers", _REGISTERS),
         ({"VIEWS": _VIEWS.replace("ttg.memdesc_trans", "ttg.memdesc_index")}, (), "bt",
-         "operand B of the dot is no value loaded in this step", ""),
+         "operand B of the dot is not a value loaded in this step", ""),
         ({"VIEWS": _VIEWS.replace('"ttg.local_alloc"(%al)', '"ttg.local_alloc"()').replace(
             '"as"} : (TA)', '"as"} : ()')}, (), "as",
-         "operand A of the dot is no value loaded in this step", ""),
+         "operand A of the dot is not a value loaded in this step", ""),
         ({"VIEWS": lines(_VIEWS, _COMPUTED, alloc("ax", "%e")), "DOT": dot(a="%ax")}, (), "e",
          "operand A of the dot does not come from a TMA load", ""),
         ({"LOADS": _LOADS.replace("tt.descriptor_load", "tt.load", 1)}, (), "al",
@@ -248,7 +248,7 @@ _BEHIND = lines(_OUT, store(), op("e", "test.use", "%acc#1: i32"))
          "operand A of the dot does not come from a TMA load", ""),
         ({}, (*carrying("%ma", "MA", "%as"), ("(%as, %bt, %s)", "(%v, %bt, %s)"),
               ("%t = %c0", "%t = %c0")), "d",
-         "operand A of the dot is no value loaded in this step", ""),
+         "operand A of the dot is not a value loaded in this step", ""),
         ({}, (*carrying("%ta", "TA", "%al"), ('"ttg.local_alloc"(%al)', '"ttg.local_alloc"(%v)')),
          "d", "operand A of the dot does not come from a TMA load", ""),
         # The accumulator.
@@ -264,13 +264,13 @@ _BEHIND = lines(_OUT, store(), op("e", "test.use", "%acc#1: i32"))
         ({"SCALARS": load("xl", "%db")}, (), "xl",
          "a value loaded in the inner loop is used outside the dot", ""),
         ({"SCALARS": op("e", "arith.addf", "%zero: TT", "%zero: TT", returned="TT")}, (), "e",
-         "arith.addf in the inner loop is no load, dot or pure scalar", ""),
+         "arith.addf in the inner loop is not a load, dot or pure scalar", ""),
         ({"SCALARS": op("e", "tt.load", "%p: PP", returned="f16")}, (), "e",
-         "tt.load in the inner loop is no load, dot or pure scalar", ""),
+         "tt.load in the inner loop is not a load, dot or pure scalar", ""),
         ({"SCALARS": "scf.if %flag {\n}"}, (), "scf.if",
-         "scf.if in the inner loop is no load, dot or pure scalar", ""),
+         "scf.if in the inner loop is not a load, dot or pure scalar", ""),
         ({"SCALARS": op("e", "test.do")}, (), "e",
-         "test.do in the inner loop is no load, dot or pure scalar", ""),
+         "test.do in the inner loop is not a load, dot or pure scalar", ""),
         ({"VIEWS": lines(_VIEWS, op("e", "tt.unsplat", "%al: TA", returned="f32"))}, (), "e",
          "a value loaded in the inner loop is used outside the dot", ""),
         ({"VIEWS": _VIEWS.replace("-> MA", f"-> {_KINDS['MA'].replace(_SHARED, _OTHER_LAYOUT)}", 1)
@@ -356,8 +356,8 @@ def divided(by: str, name: str = "divsi") -> str:
     return op("r", f"arith.{name}", "%n: i32", f"{by}: i32", returned="i32")
 
 
-_FRONT = "make it in front of the loop"
-_WHOLE = "describe the whole array in front of the loop"
+_FRONT = "make it before the loop"
+_WHOLE = "describe the whole array before the loop"
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,9 @@ def test_what_is_stored(after: str, value: str, dropped: list[str]) -> None:
     assert isinstance(found, Epilogue), found
     (stored,) = found.tma_stores
     assert tag(stored.operation) == "st"
-    assert (tag(stored.value.owner.operation), tags(stored.dropped)) == (value, dropped)
+    maker = defining_operation(stored.value)
+    assert maker is not None
+    assert (tag(maker), tags(stored.dropped)) == (value, dropped)
     assert (found.tile_loads, found.pointer_stores) == ((), ())
 
 
@@ -522,10 +524,10 @@ def test_store_to_an_unknown_place_may_be_to_what_is_loaded() -> None:
                store(descriptor="%m")), "m",
          "the descriptor is made in the tile loop and varies from tile to tile"),
         (lines(_OUT, store(), load("x", "%dc", "DC", "TC")), "x",
-         "tt.descriptor_load may read what a TMA store in front of it writes, and consumers do not "
+         "tt.descriptor_load may read what a TMA store before it writes, and consumers do not "
          "wait there for their stores"),
         (lines(_OUT, store(), "scf.if %flag {\n" + load("x", "%dc", "DC", "TC") + "\n}"), "x",
-         "tt.descriptor_load may read what a TMA store in front of it writes, and consumers do not "
+         "tt.descriptor_load may read what a TMA store before it writes, and consumers do not "
          "wait there for their stores"),
     ],
 )  # fmt: skip
@@ -670,7 +672,7 @@ _TILE_TENSOR = (
          "the tile loop holds 3 loops, not one dot loop", ""),
         ((), {"BEFORE": op("e", "test.do")}, "scf.for",
          "test.do between the two loops has side effects, which the next tile's loads would "
-         "overtake; move it behind the inner loop or in front of the tile loop", ""),
+         "overtake; move it behind the inner loop or before the tile loop", ""),
         ((), {"AFTER": lines(load("x", "%dd", "DC", "TC"), _OUT, store(descriptor="%da").replace(
             "(DC,", "(DA,"))}, "scf.for",
          "tt.descriptor_load may read what the tile loop stores, and the next tile's loads would "
@@ -681,7 +683,7 @@ _TILE_TENSOR = (
          "a result of the tile loop is used behind it", ""),
         # The parts' own reasons come through.
         ((), {"DOT": dot().replace("ttng.warp_group_dot", "tt.dot")}, "d",
-         "tt.dot is no wgmma (ttng.warp_group_dot)", "tl.dot of at least 64 rows on 4 warps"),
+         "tt.dot is not a wgmma (ttng.warp_group_dot)", "tl.dot of at least 64 rows on 4 warps"),
         ((), {"AFTER": _OUT}, "scf.for", "the tile loop stores nothing", ""),
         # What the producer needs.
         ((("%k = %c0 to %n", "%k = %c0 to %b"),), {"BEFORE": op(
@@ -722,7 +724,7 @@ def test_inner_loop_under_a_condition() -> None:
     )  # fmt: skip
     module, found = matched(HOPPER, changes)
     assert isinstance(found, Refusal)
-    assert found.reason == "the inner loop is no `for` directly in the tile loop"
+    assert found.reason == "the inner loop is not a `for` directly in the tile loop"
     assert found.operation == named(module, "d").parent
 
 
@@ -754,11 +756,11 @@ _RETURN = '"tt.return"() : () -> ()'
         (((_BEGIN, _GUARD.replace("^bb1, ^bb2", "^bb2, ^bb1") + _BEGIN),), None),
         (((_BEGIN, _GUARD + _GUARD.replace("bb1", "bb3").replace("bb2", "bb4") + _BEGIN),), None),
         (((_BEGIN, _GUARD.replace(_RETURN, op("e", "test.do") + "\n" + _RETURN) + _BEGIN),),
-         "a branch in front of the tile loop does not lead to a return alone"),
+         "a branch before the tile loop does not lead to a return alone"),
         (((_BEGIN, "cf.br ^bb2\n^bb2:\n" + _BEGIN),),
-         "a branch in front of the tile loop does not lead to a return alone"),
+         "a branch before the tile loop does not lead to a return alone"),
         (((_BEGIN, _GUARD.replace("^bb2\n", "^bb2(%n : i32)\n").replace("^bb2:", "^bb2(%z: i32):")
-           + _BEGIN),), "a branch in front of the tile loop hands values on"),
+           + _BEGIN),), "a branch before the tile loop hands values on"),
         (((_BEGIN, _GUARD + _BEGIN), (_END, "cf.br ^bb9\n^bb9:\n" + _END)),
          "the kernel branches behind the tile loop"),
     ],

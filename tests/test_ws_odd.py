@@ -105,8 +105,8 @@ ADDS_IT: Changes = (
     ("nest", "changes", "reason"),
     [
         (Nest(), LOADED_START, "the accumulator starts from a tile"),
-        (Nest("pointers"), STARTS_FROM_IT, "loaded in front of it, once for all tiles"),
-        (Nest("pointers"), ADDS_IT, "loaded in front of it, once for all tiles"),
+        (Nest("pointers"), STARTS_FROM_IT, "loaded before it, once for all tiles"),
+        (Nest("pointers"), ADDS_IT, "loaded before it, once for all tiles"),
     ],
     ids=("tile", "start", "sum"),
 )

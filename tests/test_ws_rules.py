@@ -155,7 +155,7 @@ def test_read_behind_a_tma_store(epilogue: str, pointer: str, refused: bool) -> 
     found = match(loop, HOPPER)
     assert isinstance(found, Refusal) == refused
     if isinstance(found, Refusal):
-        assert found.reason.startswith("tt.load may read what a TMA store in front of it writes")
+        assert found.reason.startswith("tt.load may read what a TMA store before it writes")
 
 
 def test_read_of_a_stored_descriptor_behind_its_store() -> None:
@@ -301,14 +301,14 @@ def test_stores_under_a_condition(inside: str, found: str | None) -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        (f"%u = arith.addf %s, %s : {_TILES}", "arith.addf in the inner loop is no load"),
+        (f"%u = arith.addf %s, %s : {_TILES}", "arith.addf in the inner loop is not a load"),
         ("%u = arith.addi %k, %bk : i32", None),
         (
             "%some = arith.cmpi slt, %k, %bk : i32\n    %u = scf.if %some -> (i32) {\n"
             "      scf.yield %k : i32\n    } else {\n      scf.yield %bk : i32\n    }",
-            "scf.if in the inner loop is no load",
+            "scf.if in the inner loop is not a load",
         ),
-        ("%u = tt.load %bias : !tt.ptr<bf16>", "tt.load in the inner loop is no load"),
+        ("%u = tt.load %bias : !tt.ptr<bf16>", "tt.load in the inner loop is not a load"),
     ],
 )
 def test_what_else_the_inner_loop_may_hold(line: str, found: str | None) -> None:

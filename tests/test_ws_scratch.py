@@ -59,7 +59,7 @@ def test_no_more_is_converted_than_a_piece_that_is_stored(scheme: str) -> None:
 
 
 def _compile(kernel: str, fields: dict[str, Any], options: str) -> tuple[Any, AssemblerLog]:
-    """A kernel specialised as a launch is whose sizes and strides are no multiples of 16."""
+    """A kernel specialised as a launch is whose sizes and strides are not multiples of 16."""
     triton: Any = importlib.import_module("triton")
     workload = get_workload(kernel)
     config = workload.config_for(workload.default_shapes[0], **fields)

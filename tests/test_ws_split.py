@@ -84,7 +84,7 @@ def test_mistakes_in_the_protocol_are_reported() -> None:
 
 
 def test_a_group_that_does_not_wait_for_its_turn_is_seen() -> None:
-    """Without the wait in front of its epilogue, or an arrival that hands the turn over: behind the
+    """Without the wait before its epilogue, or an arrival that hands the turn over: behind the
     first dot, in a tile without steps, at the end."""
     nest = Nest()
     one_buffer = "epilogue-subtile=1,c-buffers=1,alternate-epilogues=true"
@@ -213,7 +213,7 @@ def test_refusals(nest: Nest, options: str, reason: str) -> None:
             "  }) : (tensor<256xi32, #line>) -> i32\n"
             "  %rows = arith.minsi %M, %most : i32\n"
             "  %m1 = arith.ceildivsi %rows, %bm : i32",
-            "tt.reduce in front of the tile loop needs all warps",
+            "tt.reduce before the tile loop needs all warps",
         ),
     ],
     ids=(

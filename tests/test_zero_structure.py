@@ -467,7 +467,7 @@ def without_unused_loads(text: str) -> str:
 def test_negative_zero_is_a_zero_of_its_own_width_only() -> None:
     maps = ZeroMaps(32)
     halves = maps.together([maps.from_code(np.array([SIGNS], np.uint8), 2)] * 2)
-    assert int(halves.code[0]) == 0  # 0x80008000 is no fp32 zero.
+    assert int(halves.code[0]) == 0  # 0x80008000 is not an fp32 zero.
     assert int(maps.part(halves, 2, 2).code[0]) == SIGNS
     assert int(maps.zero(4).code[0]) == ALL
 

@@ -2,7 +2,7 @@
 
 Intervals of 8 bits and less are compared with every value that they hold, wider ones with their
 ends and what lies beside them. Each property also says how precise a result must be, so that "any
-value" is no right answer to a question that the domain can answer.
+value" is not a right answer to a question that the domain can answer.
 """
 
 from __future__ import annotations

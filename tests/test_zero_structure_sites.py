@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -156,7 +156,7 @@ def multiplied(
     a: dict[tuple[int, int], str] | None = None,
     b: dict[tuple[int, int], str] | None = None,
     read: Tiles = EVERYWHERE,
-    **options: int,
+    **options: Any,
 ) -> Kernel:
     kernel = Kernel()
     kernel.fill(a or {}, b or {})
@@ -165,9 +165,10 @@ def multiplied(
     return kernel
 
 
+Zeros = dict[tuple[int, int], str]
 ALL_A = dict.fromkeys(product(range(M), range(K)), "%zero")
 ALL_B = dict.fromkeys(product(range(N), range(K)), "%zero")
-ZEROS = {
+ZEROS: dict[str, tuple[Zeros, Zeros, Tiles]] = {
     "nothing": ({}, {}, EVERYWHERE),
     "one of B": ({}, {(2, 0): "%zero"}, EVERYWHERE),
     "two of B": ({}, {(1, 1): "%zero", (0, 0): "%minus"}, EVERYWHERE),
@@ -221,7 +222,7 @@ ONE_OF_B = {(2, 0): "%zero"}
 B = TYPES[3]
 OTHER_PLACES = f"the registers of the operand are not those of its layout; {OUTSIDE}"
 LAYOUTS_OF_B = {
-    B.replace("rmem", "smem"): "an operand of the gemm is no register tensor of static layout",
+    B.replace("rmem", "smem"): "an operand of the gemm is not a register tensor of static layout",
     B.replace("2),3,2)", "2),3,2,1)").replace("4,12)", "4,12,0)"): (
         "the layouts of the gemm's operands have more than three modes"
     ),
@@ -270,7 +271,7 @@ def test_module_that_cannot_be_interpreted() -> None:
     assert (found.threads, found.rounds) == (0, 0)
     block = "nvvm.maxntid = array<i32: 64, 1, 1>"
     found = structure(multiplied(b=ONE_OF_B).text(block=block))
-    reason = "the number of threads in a block is no constant of the module"
+    reason = "the number of threads in a block is not a constant of the module"
     assert found.failure is not None
     assert found.failure.reason == reason
     assert told(found) == f"-; -; -; {reason}"

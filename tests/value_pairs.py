@@ -282,7 +282,7 @@ def _integers() -> list[Pair]:
         _unary("max(x, 0) / x", "i32",
                "%zero = arith.constant dense<0> : T\n %r = arith.maxsi %x, %zero : T",
                "%zero = arith.constant dense<0> : T\n %r = arith.addi %x, %zero : T"),
-        _unary("k for |k|, a number that is no index", "i32",
+        _unary("k for |k|, a number that is not an index", "i32",
                "%ks = tt.splat %k : i32 -> T\n %r = arith.addi %x, %ks : T",
                "%ka = math.absi %k : i32\n %ks = tt.splat %ka : i32 -> T\n"
                "%r = arith.addi %x, %ks : T"),

@@ -7,7 +7,7 @@ usage: python -m benchmarks.gdn_prefill FLASHINFER_FOLDER [--orders ORDER,...] [
 FLASHINFER_FOLDER (or $FLASHINFER_SOURCE) holds flashinfer/gdn_kernels of version 0.7.2.post1.
 An ORDER is one name for all gemms (auto, k, n4, k-serpentine, ...), or FIRST/LOOP/LAST for the
 three bodies of the kernel, each of them NAME or NEWV:O2; `dense` leaves a gemm as it is. With
-`vectorized` alone, or `vectorized+` in front of an order, cute-vectorize-copies runs first.
+`vectorized` alone, or `vectorized+` before an order, cute-vectorize-copies runs first.
 Prints a table of time against dense (below 1 is faster) and, for each order, where it misses the
 goals; exits non-zero unless the first order reaches all. --compile stops before the GPU is needed.
 Needs nvidia-cutlass-dsl, apache-tvm-ffi and torch.

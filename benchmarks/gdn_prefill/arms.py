@@ -26,7 +26,7 @@ class Arm:
 def parse_arm(text: str, mode: str) -> Arm:
     """An arm from `ORDER` for all bodies or `FIRST/LOOP/LAST`; a body may be `NEWV:O2`.
 
-    `vectorized` in front of it, or alone, vectorizes the copies of the state: `vectorized+auto`.
+    `vectorized` before it, or alone, vectorizes the copies of the state: `vectorized+auto`.
     `mode` is the pass's: `auto` proves the zeros, `assume` takes them as known. Raises OptionError.
     """
     if text == DENSE:

@@ -37,7 +37,7 @@ class Kernel:
     """A class of a FlashInfer version, its constructor's flags, and the `mma.sync` expected.
 
     `counts` maps pipelines to counts for bf16; "" is the unmodified class. With the order left to
-    the pass, the gemms in front of the loop stay dense.
+    the pass, the gemms before the loop stay dense.
     """
 
     version: str

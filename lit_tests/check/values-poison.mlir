@@ -1,6 +1,6 @@
 // RUN: not tilepass check %s --no-protocol 2>&1 | %filecheck %s
 
-// A quotient by zero is no error as long as nothing depends on it.
+// A quotient by zero is not an error as long as nothing depends on it.
 
 // CHECK:      poison.mlir:14:3: error: tt.store: a stored value is poison (division by zero)
 // CHECK-NEXT: note: in program (0, 0, 0) of grid (1, 1, 1)

@@ -15,8 +15,8 @@
 // NUMBER:   error: parameter n is a number, not an array
 // MULTIPLE: error: parameter n: the kernel was compiled for multiples of 16, not for 8
 // GRID:     error: --grid '1,2,3,4': expected X[,Y[,Z]], each at least 1
-// SEEDS:    error: argument --seeds: '0' is no positive number
-// TOLERANCE: error: argument --tolerance: '-1' is no number from 0 on
+// SEEDS:    error: argument --seeds: '0' is not a positive number
+// TOLERANCE: error: argument --tolerance: '-1' is not a number from 0 on
 // LARGE:    error: parameter out: an array of 1000000000 elements cannot be made, at most 134217728
 // NEGATIVE: error: shapes '-5,n=-3': the size -5 is below 0
 // KERNEL:   error: the module holds no function 'other'

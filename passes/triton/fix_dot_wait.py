@@ -38,7 +38,7 @@ class LowerWait:
 
 @dataclass(frozen=True)
 class InsertWait:
-    """Wait in front of a read; `buffers` are what the awaited dots read from shared memory."""
+    """Wait before a read; `buffers` are what the awaited dots read from shared memory."""
 
     read: UncoveredRead
     buffers: tuple[ir.Value, ...]
@@ -65,8 +65,8 @@ class FixDotWait(Pass):
 
     Sound: a wait computes nothing, and waiting for more changes no result. The smallest change is
     made: where the value read comes from a wait of the same block, that wait's `pendings` are
-    lowered to the number of dots issued after the one that made the value; else a wait is put in
-    front of the read. Adding to an unfinished accumulator by another dot is no read.
+    lowered to the number of dots issued after the one that made the value; else a wait is put
+    before the read. Adding to an unfinished accumulator by another dot is not a read.
 
     The second rule (`registers`) is about dots with A in registers that are unfinished at the back
     edge of a loop whose next iteration computes A anew.
@@ -86,9 +86,9 @@ class FixDotWait(Pass):
 
     PTX forbids writing these registers before a wait. ptxas up to CUDA 12.9 gives them to the next
     iteration's values, with the copies that Triton 3.8 makes against this (#9514) too: results are
-    then a matter of timing. The wait stands in front of the first operation that computes something
+    then a matter of timing. The wait stands before the first operation that computes something
     for A, behind the loads, and hands on their results, so that nothing moves ahead of it; where A
-    is loaded as it is, or from bytes, in front of the load. `auto` applies the rule before Triton
+    is loaded as it is, or from bytes, before the load. `auto` applies the rule before Triton
     3.9.
 
     The anchor is the end of the stage: nothing moves operations between the wait and the read any
@@ -190,7 +190,7 @@ def _insert(change: InsertWait, context: PassContext) -> None:
             user.operands[use.operand_number] = wait.results[0]
     context.remarks.passed(
         read.operation,
-        f"inserted a wait for all but {read.pending.age} dots in front of "
+        f"inserted a wait for all but {read.pending.age} dots before "
         f"{read.operation.name}, which reads what a dot may be writing",
     )
 
@@ -222,7 +222,7 @@ def _finish_dots(overwrite: Overwrite, context: PassContext) -> None:
                 user.operands[use.operand_number] = waited
     context.remarks.passed(
         overwrite.writer,
-        f"inserted a wait for all dots in front of {overwrite.writer.name}, which may write "
+        f"inserted a wait for all dots before {overwrite.writer.name}, which may write "
         "registers that a dot of the last iteration still reads",
     )
 

@@ -287,7 +287,7 @@ def minimize(failure: Failure, guard: bool) -> Failure:
 
 
 def _verdict(checker: Checker, nest: Nest, seed: int) -> Verdict | None:
-    """The verdict about a smaller nest, None where it is no valid IR or undefined by itself."""
+    """The verdict about a smaller nest, None where it is not valid IR or undefined by itself."""
     try:
         return checker.check(nest, seed)
     except TilepassError:

@@ -7,7 +7,7 @@
 !a = !cute.memref<bf16, rmem, align<32>, "((2,2,2),1,2):((1,2,4),0,8)">
 !b = !cute.memref<bf16, rmem, align<8>, "((2,2),4,2):((1,2),8,4)">
 
-// The dense gemm stays. In front of it the four values of tile (0, 1), two registers, are compared
+// The dense gemm stays. Before it the four values of tile (0, 1), two registers, are compared
 // with zero without their signs.
 // CHECK-LABEL: func.func @dense
 // CHECK:         cute.slice(%arg3, %{{.+}}) : {{.*}}, !cute.coord<"(_,0,1)">

@@ -2,7 +2,7 @@
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize' 2> /dev/null | %filecheck %s
 // RUN: tilepass-opt %t.mlir --verify-diagnostics -p epilogue-warp-specialize
 
-// Descriptors that are made in the tile loop: in front of it where they are the same for all tiles.
+// Descriptors that are made in the tile loop: before it where they are the same for all tiles.
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 #line = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
@@ -61,7 +61,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       }
       %half = arith.truncf %d : !acc to !half
       %here = tt.addptr %p, %tile : !tt.ptr<bf16>, i32
-      // expected-remark@+1 {{not specialized: the descriptor is made in the tile loop and varies from tile to tile; describe the whole array in front of the loop}}
+      // expected-remark@+1 {{not specialized: the descriptor is made in the tile loop and varies from tile to tile; describe the whole array before the loop}}
       %out = tt.make_tensor_descriptor %here, [%n, %n], [%s, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
       tt.descriptor_store %out[%tile, %c0], %half : !desc, !half
     }
@@ -80,7 +80,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %here = tt.addptr %p, %k : !tt.ptr<bf16>, i32
-        // expected-remark@+1 {{not specialized: the descriptor is made in the tile loop and varies from step to step; describe the whole array in front of the loop}}
+        // expected-remark@+1 {{not specialized: the descriptor is made in the tile loop and varies from step to step; describe the whole array before the loop}}
         %mine = tt.make_tensor_descriptor %here, [%n, %n], [%s, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
         %x = tt.descriptor_load %mine[%tile, %k] : !desc -> !operand
         %xs = ttg.local_alloc %x : (!operand) -> !buffer
@@ -102,7 +102,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %one = arith.constant 1 : i64
     %zero = arith.constant dense<0.0> : !acc
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with tt.load, whose result may change from tile to tile; make it in front of the loop}}
+      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with tt.load, whose result may change from tile to tile; make it before the loop}}
       %rows = tt.load %table : !tt.ptr<i32>
       %mine = tt.make_tensor_descriptor %p, [%rows, %rows], [%s, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
@@ -125,7 +125,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %one = arith.constant 1 : i64
     %zero = arith.constant dense<0.0> : !acc
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with arith.divsi by a variable, which may be zero where there is no tile; make it in front of the loop}}
+      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with arith.divsi by a variable, which may be zero where there is no tile; make it before the loop}}
       %rows = arith.divsi %tiles, %n : i32
       %mine = tt.make_tensor_descriptor %p, [%rows, %rows], [%s, %one] : <bf16>, <tensor<64x64xbf16, #shared>>
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
@@ -149,7 +149,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %zero = arith.constant dense<0.0> : !acc
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %range = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #line>
-      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with tt.reduce, which computes with tensors; make it in front of the loop}}
+      // expected-remark@+1 {{not specialized: a descriptor is made in the tile loop with tt.reduce, which computes with tensors; make it before the loop}}
       %rows = "tt.reduce"(%range) <{axis = 0 : i32}> ({
       ^bb0(%l: i32, %r: i32):
         %most = arith.maxsi %l, %r : i32
@@ -185,7 +185,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
         scf.yield %next : !acc
       }
       %half = arith.truncf %d : !acc to !half
-      // expected-remark@+1 {{not specialized: a loop carries the descriptor; make it in front of the loop}}
+      // expected-remark@+1 {{not specialized: a loop carries the descriptor; make it before the loop}}
       tt.descriptor_store %mine[%tile, %c0], %half : !desc, !half
       scf.yield %mine : !desc
     }

@@ -3,7 +3,7 @@
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=split-consumer,stages=3}' | %filecheck %s --check-prefix=OTHERS
 // RUN: tilepass-opt %t.mlir -p 'epilogue-warp-specialize{scheme=ping-pong,stages=3}' | %filecheck %s --check-prefix=OTHERS
 
-// A tile loop behind early returns: what the partitions use from the blocks in front of it is
+// A tile loop behind early returns: what the partitions use from the blocks before it is
 // captured or computed again as what its own block holds.
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>

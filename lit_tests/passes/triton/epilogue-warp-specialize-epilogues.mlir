@@ -212,7 +212,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.return
   }
 
-  // Descriptors that the kernel makes are made once, in front of the loop, and captured.
+  // Descriptors that the kernel makes are made once, before the loop, and captured.
   // CHECK-LABEL: tt.func @made_here
   // CHECK-COUNT-3: tt.make_tensor_descriptor
   // CHECK:       ttg.warp_specialize(

@@ -92,7 +92,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.descriptor_store %c[%c0, %c0], %other : !desc, !half
     tt.return
   ^loop:
-    // expected-remark@+1 {{a branch in front of the tile loop does not lead to a return alone; do nothing else where the kernel returns early}}
+    // expected-remark@+1 {{a branch before the tile loop does not lead to a return alone; do nothing else where the kernel returns early}}
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
@@ -117,7 +117,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   ^out:
     tt.return
   ^loop(%depth: i32):
-    // expected-remark@+1 {{a branch in front of the tile loop hands values on}}
+    // expected-remark@+1 {{a branch before the tile loop hands values on}}
     scf.for %tile = %c0 to %tiles step %c1 : i32 {
       %d = scf.for %k = %c0 to %depth step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
         %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand

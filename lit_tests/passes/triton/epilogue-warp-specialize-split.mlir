@@ -87,7 +87,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 // CHECK:       ttg.warp_specialize{{.*}} attributes {requestedRegisters = array<i32: 240, 24, 24, 24>}
 
 // Consumer 0 loads the bias, multiplies the upper half of A with all of B, hands the turn over once
-// the first dot is issued, and waits for its own in front of the epilogue.
+// the first dot is issued, and waits for its own before the epilogue.
 // CHECK:       default
 // CHECK:         scf.for
 // CHECK:           [[BIAS:%.+]] = tt.load {{.+}} : tensor<128x!tt.ptr<f32>

@@ -29,20 +29,20 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       scf.condition(%more) %i, %acc : i32, !acc
     } do {
     ^bb0(%i: i32, %acc: !acc):
-      // expected-remark@below {{inserted a wait for all but 0 dots in front of arith.addf}}
+      // expected-remark@below {{inserted a wait for all but 0 dots before arith.addf}}
       %half = arith.addf %acc, %acc : !acc
       %d = ttng.warp_group_dot %a, %b, %half {inputPrecision = 0 : i32, isAsync = true} : !buffer * !buffer -> !acc
       %j = arith.addi %i, %c1 : i32
       scf.yield %j, %d : i32, !acc
     }
-    // expected-remark@below {{inserted a wait for all but 0 dots in front of tt.return}}
+    // expected-remark@below {{inserted a wait for all but 0 dots before tt.return}}
     tt.return %r#1 : !acc
   }
 }
 
 // -----
 
-// The part that decides reads it too; adding to it by the next dot is no read.
+// The part that decides reads it too; adding to it by the next dot is not a read.
 // CHECK-LABEL: tt.func @read_by_the_condition
 // CHECK:         scf.while
 // CHECK-NEXT:      ttng.warp_group_dot_wait
@@ -60,7 +60,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
   tt.func @read_by_the_condition(%a: !buffer, %b: !buffer, %limit: tensor<64xf32, #ttg.slice<{dim = 1, parent = #mma}>>) {
     %zero = arith.constant dense<0.0> : !acc
     %r = scf.while (%acc = %zero) : (!acc) -> (!acc) {
-      // expected-remark@below {{inserted a wait for all but 0 dots in front of tt.reduce}}
+      // expected-remark@below {{inserted a wait for all but 0 dots before tt.reduce}}
       %sums = "tt.reduce"(%acc) <{axis = 1 : i32}> ({
       ^bb0(%x: f32, %y: f32):
         %z = arith.addf %x, %y : f32
@@ -107,7 +107,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     default {
       scf.yield %zero : !acc
     }
-    // expected-remark@below {{inserted a wait for all but 0 dots in front of tt.return}}
+    // expected-remark@below {{inserted a wait for all but 0 dots before tt.return}}
     tt.return %r : !acc
   }
 }

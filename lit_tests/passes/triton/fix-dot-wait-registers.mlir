@@ -27,7 +27,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
       %w = ttg.local_load %words : !ttg.memdesc<64x16xi16, #flat, #smem> -> tensor<64x16xi16, #a>
-      // expected-remark@+1 {{inserted a wait for all dots in front of arith.sitofp, which may write registers that a dot of the last iteration still reads}}
+      // expected-remark@+1 {{inserted a wait for all dots before arith.sitofp, which may write registers that a dot of the last iteration still reads}}
       %x = arith.sitofp %w : tensor<64x16xi16, #a> to tensor<64x16xbf16, #a>
       %y = arith.negf %x : tensor<64x16xbf16, #a>
       %d0 = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
@@ -60,7 +60,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
-      // expected-remark@+1 {{in front of tt.load, which may write registers}}
+      // expected-remark@+1 {{before tt.load, which may write registers}}
       %w = tt.load %p : tensor<64x16x!tt.ptr<i16>, #a>
       %x = tt.bitcast %w : tensor<64x16xi16, #a> -> tensor<64x16xbf16, #a>
       %d = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
@@ -89,7 +89,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
-      // expected-remark@+1 {{in front of ttg.local_load, which may write registers}}
+      // expected-remark@+1 {{before ttg.local_load, which may write registers}}
       %w = ttg.local_load %words : !ttg.memdesc<64x16xi8, #flat, #smem> -> tensor<64x16xi8, #a>
       %x = arith.sitofp %w : tensor<64x16xi8, #a> to tensor<64x16xbf16, #a>
       %d = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
@@ -119,7 +119,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %r:3 = scf.for %k = %c0 to %n step %c1 iter_args(%x = %first, %acc0 = %zero, %acc1 = %zero) -> (tensor<64x16xbf16, #a>, tensor<64x64xf32, #mma>, tensor<64x64xf32, #mma>) : i32 {
-      // expected-remark@+1 {{in front of arith.negf}}
+      // expected-remark@+1 {{before arith.negf}}
       %y = arith.negf %x : tensor<64x16xbf16, #a>
       %z = arith.addf %y, %y : tensor<64x16xbf16, #a>
       %d0 = ttng.warp_group_dot %y, %b, %acc0 {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
@@ -151,10 +151,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %c1 = arith.constant 1 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%x = %first, %acc = %zero) -> (tensor<64x16xbf16, #a>, tensor<64x64xf32, #mma>) : i32 {
-      // expected-remark@+1 {{in front of ttg.local_load}}
+      // expected-remark@+1 {{before ttg.local_load}}
       %next = ttg.local_load %q : !ttg.memdesc<64x16xbf16, #flat, #smem> -> tensor<64x16xbf16, #a>
       %d = ttng.warp_group_dot %x, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xbf16, #a> * !ttg.memdesc<16x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
-      // expected-remark@+1 {{in front of scf.yield}}
+      // expected-remark@+1 {{before scf.yield}}
       scf.yield %next, %d : tensor<64x16xbf16, #a>, tensor<64x64xf32, #mma>
     }
     %done = ttng.warp_group_dot_wait %r#1 {pendings = 0 : i32} : tensor<64x64xf32, #mma>

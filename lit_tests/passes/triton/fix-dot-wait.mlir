@@ -53,7 +53,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %w = ttng.warp_group_dot_wait %d {pendings = 1 : i32} : tensor<64x64xf32, #mma>
       %next = arith.select %last, %zero, %w : tensor<64x64xf32, #mma>
       scf.if %last {
-        // expected-remark@+1 {{inserted a wait for all but 0 dots in front of arith.negf, which reads what a dot may be writing}}
+        // expected-remark@+1 {{inserted a wait for all but 0 dots before arith.negf, which reads what a dot may be writing}}
         %e = arith.negf %w : tensor<64x64xf32, #mma>
         tt.store %p, %e : tensor<64x64x!tt.ptr<f32>, #mma>
       }
@@ -83,7 +83,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %d = ttng.warp_group_dot %a, %b, %acc {inputPrecision = 0 : i32, isAsync = true} : !ttg.memdesc<64x64xbf16, #shared, #smem> * !ttg.memdesc<64x64xbf16, #shared, #smem> -> tensor<64x64xf32, #mma>
       scf.yield %d : tensor<64x64xf32, #mma>
     }
-    // expected-remark@+1 {{inserted a wait for all but 0 dots in front of arith.negf}}
+    // expected-remark@+1 {{inserted a wait for all but 0 dots before arith.negf}}
     %e = arith.negf %r : tensor<64x64xf32, #mma>
     tt.return %e : tensor<64x64xf32, #mma>
   }
@@ -91,7 +91,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 
 // -----
 
-// Covered reads, as the pipeliner leaves them: a dot that adds to an unfinished one is no read, a
+// Covered reads, as the pipeliner leaves them: a dot that adds to an unfinished one is not a read, a
 // wait counts the dots issued after the one it is for, a synchronous dot waits for all.
 // CHECK-LABEL: tt.func @covered
 // CHECK:         scf.for

@@ -13,7 +13,7 @@
 // KEEP-LABEL:  tt.func @empty_or_not
 // KEEP-NOT:      arith.maxsi
 // KEEP-NOT:      tt.flatten
-// ERROR:       flatten-loops-3.6.mlir:[[#]]:3: error: mode=on, but this loop cannot be flattened: the inner loop's trip count is not provably positive, and triton 3.6.0 runs it once where its upper bound is below its lower one (#11656); write `tl.assume(upper > lower)` in front of the tile loop
+// ERROR:       flatten-loops-3.6.mlir:[[#]]:3: error: mode=on, but this loop cannot be flattened: the inner loop's trip count is not provably positive, and triton 3.6.0 runs it once where its upper bound is below its lower one (#11656); write `tl.assume(upper > lower)` before the tile loop
 tt.func @empty_or_not(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %tiles: i32, %steps: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

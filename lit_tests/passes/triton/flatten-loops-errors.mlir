@@ -48,7 +48,7 @@ tt.func @runs_once(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<b
 
 // -----
 
-// A dot loop alone is no nest: there is nothing that `on` could mean, which is said.
+// A dot loop alone is not a nest: there is nothing that `on` could mean, which is said.
 tt.func @no_nest(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!tt.ptr<bf16>>, %c: tensor<128x128x!tt.ptr<f32>>, %steps: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -8,7 +8,7 @@ tt.func @bound_from_memory(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<64x128x!
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %pid = tt.get_program_id x : i32
   %programs = tt.get_num_programs x : i32
-  // expected-remark@+1 {{removed tt.flatten: the inner loop's bound is read from memory in the tile loop; fusing would read it even where no tile runs (#11601); compute the bound in front of the tile loop}}
+  // expected-remark@+1 {{removed tt.flatten: the inner loop's bound is read from memory in the tile loop; fusing would read it even where no tile runs (#11601); compute the bound before the tile loop}}
   scf.for %tile = %pid to %tiles step %programs : i32 {
     %n = tt.load %p : !tt.ptr<i32>
     %d = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
@@ -198,7 +198,7 @@ tt.func @carried_same_in_all_tiles(%a: tensor<128x64x!tt.ptr<bf16>>, %b: tensor<
       %next = tt.dot %x, %y, %acc : tensor<128x64xbf16> * tensor<64x128xbf16> -> tensor<128x128xf32>
       scf.yield %next : tensor<128x128xf32>
     }
-    // Fusing moves this in front of the tile loop.
+    // Fusing moves this before the tile loop.
     %same = arith.addi %steps, %c1 : i32
     tt.store %p, %last : !tt.ptr<i32>
     tt.store %c, %d : tensor<128x128x!tt.ptr<f32>>

@@ -211,7 +211,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %a = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
     %b = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !desc
     %c = "tt.make_tensor_descriptor"(%p, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !c_desc
-    // expected-remark@+1 {{upstream fails on this loop: a coordinate that would be moved to the half's start is no result of an operation (a loop's variable or an argument)}}
+    // expected-remark@+1 {{upstream fails on this loop: a coordinate that would be moved to the half's start is not a result of an operation (a loop's variable or an argument)}}
     scf.for %tile = %c0 to %n step %c1 : i32 {
       %acc = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (!acc) : i32 {
         %a_tile = tt.descriptor_load %a[%tile, %i] : !desc -> !operand

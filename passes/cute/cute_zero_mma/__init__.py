@@ -131,6 +131,6 @@ def _point_to_vectors(module: Module, context: PassContext) -> None:
     for place, copy in vectorizable(module):
         context.remarks.analysis(
             place,
-            f"{copy}, which cute-vectorize-copies in front of this pass makes vectors: calls that "
+            f"{copy}, which cute-vectorize-copies before this pass makes vectors: calls that "
             "do little else may wait longer there once the schedule changes",
         )

@@ -100,7 +100,7 @@ def expectation(site: GemmSite, sites: Sequence[GemmSite]) -> Choice:
 
     Measured with FlashInfer's gated-delta-rule prefill on an H200 (compiler of cutlass-dsl 4.8.1,
     `results/gdn_prefill_orders.json` and `gdn_prefill_f16_orders.json`): time against the dense
-    kernel, by the orders in front of, in and behind the loop over chunks; `a:b` is a for the first
+    kernel, by the orders before, in and behind the loop over chunks; `a:b` is a for the first
     gemm with zero tiles there and b for the other.
 
         type  orders                                  1x8192  8x4096  1x512   1x64   32x64
@@ -112,7 +112,7 @@ def expectation(site: GemmSite, sites: Sequence[GemmSite]) -> Choice:
         f16   dense/k-serpentine:n4/longest-chain      0.946   0.954   0.962   1.008   1.011
         f16   longest-chain everywhere                 0.947   0.955   0.956   0.996   1.017
 
-    A call too short for the loop runs little but what stands in front of it: with that left dense
+    A call too short for the loop runs little but what stands before it: with that left dense
     bf16 is slower by 0.5 % at most, f16 by 1.1 to 2.1 %. All of that is waited for in the stores of
     the final state behind it, 64 of 4 bytes a thread, which are a quarter of such a call's time:
     warps that come to them more at once get less through (samples of all warps; with the state
@@ -120,7 +120,7 @@ def expectation(site: GemmSite, sites: Sequence[GemmSite]) -> Choice:
     with zero tiles is in a loop, and for other types, nothing was measured.
     """
     if place_of(site, sites) == "before":
-        return Choice(DENSE, "in front of the loop: leaving atoms out does not pay in short calls")
+        return Choice(DENSE, "before the loop: leaving atoms out does not pay in short calls")
     if site.elements[0] != "f16":
         return Choice("n4", "groups of four n were fastest on an H200, in bf16")
     if _is_behind_another_in_the_loop(site, sites):
@@ -135,7 +135,7 @@ def _is_behind_another_in_the_loop(site: GemmSite, sites: Sequence[GemmSite]) ->
 def place_of(site: GemmSite, sites: Sequence[GemmSite]) -> str:
     """`loop`, or `before` the first gemm in a loop, or `after`; `alone` where none is in a loop.
 
-    `sites` are those with zero tiles: a gemm in front of a loop of gemms without any is alone.
+    `sites` are those with zero tiles: a gemm before a loop of gemms without any is alone.
     """
     if site.in_loop:
         return "loop"

@@ -296,8 +296,8 @@ def _uses(value: ir.Value) -> Iterator[_Use]:
 
 
 def _step(operation: Operation, number: int) -> int | None:
-    """How far behind its operand an operation's result lies, None if it is no part of the tensor or
-    at a place that is not known."""
+    """How far behind its operand an operation's result lies, None if it is not a part of the
+    tensor or at a place that is not known."""
     if _LOOKED_AT.get(operation.name) != number:
         return None
     if operation.name not in (_SLICE, _ADD_OFFSET):

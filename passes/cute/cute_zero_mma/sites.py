@@ -129,7 +129,7 @@ def _other_instruction(kind: str) -> str:
         return f"out of reach: {_WARPGROUP}"
     if "sm100" in kind or "sm103" in kind:
         return f"out of reach: {_TCGEN05}"
-    return f"out of reach: {kind} is no warp-level mma.sync that this pass knows"
+    return f"out of reach: {kind} is not a warp-level mma.sync that this pass knows"
 
 
 def _is_permuted(kind: str) -> bool:

@@ -99,8 +99,8 @@ class EpilogueWarpSpecialize(Pass):
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 
-    Descriptors that the tile loop makes, the same each time, are made once in front of it. Early
-    returns in front of the tile loop stay as they are.
+    Descriptors that the tile loop makes, the same each time, are made once before it. Early
+    returns before the tile loop stay as they are.
 
     Sound when all that the loops do besides the loads, the dot and the stores is a computation that
     may be repeated in each partition, and when the producer's loads may overtake the stores of
@@ -114,11 +114,11 @@ class EpilogueWarpSpecialize(Pass):
     be built for a nest with a dot in its inner loop is an error.
     Refused with a remark, or with that error: targets other than sm_90, where Triton's own warp
     specialization is left alone; several CTAs in a cluster; `maxnreg`; kernels that are
-    warp-specialized already or hold other loops; tile loops under a condition, with a branch in
-    front of them that does not lead to a return alone or hands values on, or with a branch behind
+    warp-specialized already or hold other loops; tile loops under a condition, with a branch
+    before them that does not lead to a return alone or hands values on, or with a branch behind
     them; no dot loop directly in a tile loop; carried tensors; loads of what the tile stores (but
     of the tile from where it is stored), and any behind a TMA store; operations that order memory;
-    an inner loop with several dots, dots that are no wgmma, operands that are computed or in
+    an inner loop with several dots, dots that are not wgmma, operands that are computed or in
     registers or not loaded by TMA, loads used beside the dot, partial sums of fp8; coordinates and
     bounds that are computed from tensors; descriptors that vary from tile to tile or are made in
     the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
@@ -202,7 +202,7 @@ class EpilogueWarpSpecialize(Pass):
         context.remarks.passed(outer, f"{plan}: {decision}")
         for each in nest.invariant:
             if each.name in DESCRIPTOR_MAKERS:
-                context.remarks.passed(each, "made once, in front of the tile loop")
+                context.remarks.passed(each, "made once, before the tile loop")
         build(nest, plan, _machine(context))
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:

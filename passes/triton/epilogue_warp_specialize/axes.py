@@ -218,7 +218,7 @@ def _axes_of_store(
 
 
 def _no_part(operation: Operation) -> Refusal:
-    """Of an operation that is no computation element by element."""
+    """Of an operation that is not a computation element by element."""
     name = operation.name
     reason = f"{name} in the epilogue cannot be computed for a part of the tile"
     if name in _ACROSS:
@@ -267,7 +267,7 @@ def _wrong_extent(
     ):
         return None
     sizes = "x".join(map(str, shape))
-    return Refusal(operation, f"a tensor of {sizes} in the epilogue is no part of the tile")
+    return Refusal(operation, f"a tensor of {sizes} in the epilogue is not a part of the tile")
 
 
 def _is_splat(constant: Operation) -> bool:

@@ -77,7 +77,7 @@ _INSTRUCTIONS: Mapping[str, int] = {
     "tt.extern_elementwise": 28,
 }
 
-# Layouts, shapes and constants cost moves at most; what is loaded or stored is no arithmetic.
+# Layouts, shapes and constants cost moves at most; what is loaded or stored is not arithmetic.
 _FREE = ("ttg.", "tt.", "ttng.", "scf.", "arith.constant", "arith.truncf", "arith.extf")
 
 

@@ -1,6 +1,6 @@
 """What a persistent nest consists of, as the builders of all schemes see it.
 
-prelude                                  // pure, or run once in front of everything
+prelude                                  // pure, or run once before everything
 scf.for %tile = ... {                    // outer
   tile operations                        // rows, columns, trip count; a bias loaded early
   scf.for %k = ... iter_args(%acc) {     // inner
@@ -90,7 +90,7 @@ class DotOperand:
 class TmaStore(TmaAccess):
     """A `tt.descriptor_store`.
 
-    `value` is what goes to the staging buffer. It is in front of the `ttg.convert_layout`
+    `value` is what goes to the staging buffer. It is before the `ttg.convert_layout`
     operations that only this store used, `dropped`: a buffer can be written from any layout, and
     straight from the accumulator's it takes stmatrix.
     """
@@ -136,7 +136,7 @@ class PersistentNest:
     """What functions that are asked `once` have said."""
 
     def move_invariant(self) -> None:
-        """Put what is invariant in front of the tile loop. Before anything else is rewritten."""
+        """Put what is invariant before the tile loop. Before anything else is rewritten."""
         for each in self.invariant:
             each.move_before(self.outer.operation)
 

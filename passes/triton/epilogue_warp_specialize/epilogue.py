@@ -286,7 +286,7 @@ class Staging:
 
 
 def consumer_needs(nest: PersistentNest) -> set[Operation]:
-    """The operations in front of the inner loop that a consumer computes for itself."""
+    """The operations before the inner loop that a consumer computes for itself."""
     inner = nest.inner
     roots = [
         inner.lower_bound,
@@ -306,7 +306,7 @@ def consumer_needs(nest: PersistentNest) -> set[Operation]:
 def build_tile_operations(
     nest: PersistentNest, tile: Tile, loaded: LoadedTiles, needed: set[Operation]
 ) -> None:
-    """What stands in front of the inner loop, as far as a consumer needs it."""
+    """What stands before the inner loop, as far as a consumer needs it."""
     wanted = [each for each in nest.tile_operations if each in needed or nest.is_tile_load(each)]
     _copy_all(nest, wanted, tile, loaded, None)
 

@@ -1,6 +1,6 @@
 """From a module to the description of its persistent nest, or the reason why there is none.
 
-Kernels may return early in front of the tile loop:
+Kernels may return early before the tile loop:
 
 ^bb0:                                   // if M == 0 or N == 0: return
   cf.cond_br %empty, ^bb1, ^bb2
@@ -164,7 +164,7 @@ def _wrong_nest(loop: Loop) -> Refusal | None:
             "make the kernel persistent",
         )
     if nest is None:
-        return Refusal(loops[0], "the inner loop is no `for` directly in the tile loop")
+        return Refusal(loops[0], "the inner loop is not a `for` directly in the tile loop")
     if len(loops) > 1:
         return Refusal(loop.operation, f"the tile loop holds {len(loops)} loops, not one dot loop")
     if not dots_in(nest.inner[0]):
@@ -236,7 +236,7 @@ def _pointer_stores(operation: Operation) -> list[Operation] | None:
 
 
 def _staged(store: Operation) -> tuple[ir.Value, tuple[Operation, ...]]:
-    """The value in front of conversions that only the store uses, and these."""
+    """The value before conversions that only the store uses, and these."""
     value, dropped = store.operands[1], list[Operation]()
     while True:
         source = defining_operation(value)
@@ -320,11 +320,11 @@ def early_return_obstacle(loop: Operation) -> Refusal | None:
     if way is None:
         return Refusal(
             loop,
-            "a branch in front of the tile loop does not lead to a return alone",
+            "a branch before the tile loop does not lead to a return alone",
             "do nothing else where the kernel returns early",
         )
     if any(len(block.arguments) for block in way[1:]):
-        return Refusal(loop, "a branch in front of the tile loop hands values on")
+        return Refusal(loop, "a branch before the tile loop hands values on")
     last = _terminator(loop.block)
     if last.name != _RETURN:
         return Refusal(last, "the kernel branches behind the tile loop")

@@ -1,6 +1,6 @@
 """Taking the inner loop apart: loads, the views between them and the dot, scalars; descriptors.
 
-Descriptors that are made in the tile loop, each time the same: they can be made in front of it.
+Descriptors that are made in the tile loop, each time the same: they can be made before it.
 
 Making one writes 128 bytes to memory, so that no partition may do it for itself as it repeats pure
 computations.
@@ -40,7 +40,7 @@ class MainLoop:
 def match_main_loop(nest: LoopNest, invariant: Collection[Operation]) -> MainLoop | Refusal:
     """The inner loop's parts, or what is in it that a producer and a consumer cannot share out.
 
-    `invariant` is what will have been moved in front of the tile loop.
+    `invariant` is what will have been moved before the tile loop.
     """
     inner = nest.inner[0]
     dot = _one_dot(inner)
@@ -82,7 +82,7 @@ def _one_dot(inner: Loop) -> Operation | Refusal:
     dot = dots[0]
     if dot.name != DOT:
         hint = "tl.dot of at least 64 rows on 4 warps" if dot.name in DOTS else ""
-        return Refusal(dot, f"{dot.name} is no wgmma ({DOT})", hint)
+        return Refusal(dot, f"{dot.name} is not a wgmma ({DOT})", hint)
     if dot.block != inner.body:
         return Refusal(dot, "the dot is under a condition")
     if len(dot.operands) != 3:
@@ -123,7 +123,9 @@ def _operand(
         views.insert(0, source)
         source = defining_operation(source.operands[0])
     if source is None or source.name != _ALLOC or len(source.operands) != 1:
-        return Refusal(source or dot, f"operand {name} of the dot is no value loaded in this step")
+        return Refusal(
+            source or dot, f"operand {name} of the dot is not a value loaded in this step"
+        )
     load = defining_operation(source.operands[0])
     if load is None or load.name != LOAD or load.block != inner.body:
         return Refusal(load or dot, f"operand {name} of the dot does not come from a TMA load")
@@ -162,7 +164,7 @@ def _foreign(scalars: list[Operation]) -> Refusal | None:
         if each.name == LOAD:
             return Refusal(each, "a value loaded in the inner loop is used outside the dot")
         if tensor or not is_pure(each) or each.regions:
-            return Refusal(each, f"{each.name} in the inner loop is no load, dot or pure scalar")
+            return Refusal(each, f"{each.name} in the inner loop is not a load, dot or pure scalar")
     return None
 
 
@@ -223,7 +225,7 @@ _DIVISIONS = frozenset(
     for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 )
 
-_IN_FRONT = "make it in front of the loop"
+_IN_FRONT = "make it before the loop"
 
 
 def invariant_operations(nest: LoopNest) -> tuple[Operation, ...]:
@@ -240,7 +242,7 @@ def invariant_operations(nest: LoopNest) -> tuple[Operation, ...]:
 
 
 def varying_descriptor(outer: Loop, user: Operation, descriptor: ir.Value) -> Refusal | None:
-    """Why the descriptor that `user` takes cannot be made in front of the tile loop."""
+    """Why the descriptor that `user` takes cannot be made before the tile loop."""
     if not outer.defines(descriptor):
         return None
     maker = defining_operation(descriptor)
@@ -249,7 +251,7 @@ def varying_descriptor(outer: Loop, user: Operation, descriptor: ir.Value) -> Re
     sources = backward_slice([descriptor], outer.operation)
     if trips := _varies(outer, sources):
         reason = f"the descriptor is made in the tile loop and varies from {trips}"
-        return Refusal(maker, reason, "describe the whole array in front of the loop")
+        return Refusal(maker, reason, "describe the whole array before the loop")
     for each in sources:
         if reason := _not_movable(each):
             return Refusal(each, f"a descriptor is made in the tile loop {reason}", _IN_FRONT)

@@ -141,7 +141,7 @@ def registers_obstacle(nest: PersistentNest, accumulator: int, available: int) -
 
 BARRIER_BYTES = 8
 
-# Captures of the partitions and their state (well under 256 bytes), and the gaps in front of
+# Captures of the partitions and their state (well under 256 bytes), and the gaps before
 # buffers, which begin at multiples of 1024 bytes at most.
 OVERHEAD_BYTES = 1024
 

@@ -79,7 +79,7 @@ def _not_to_repeat(operation: Operation, written: AbstractSet[int | None]) -> st
     # Its effects are those of the operations inside.
     effects = Effect.NONE if name == "scf.if" else effects_of(operation)
     if effects & ~Effect.READ:
-        return f"{name} is no pure computation"
+        return f"{name} is not a pure computation"
     if effects and (not operation.operands or root_of(operation.operands[0]) in {None, *written}):
         return f"{name} may read what the tile loop stores"
     return None
@@ -153,7 +153,7 @@ def read_behind_store(nest: LoopNest) -> Refusal | None:
         if read := next(_reads_of((each,), written), None) if written else None:
             return Refusal(
                 read,
-                f"{read.name} may read what a TMA store in front of it writes, and consumers do "
+                f"{read.name} may read what a TMA store before it writes, and consumers do "
                 "not wait there for their stores",
                 "use the value that was stored",
             )

@@ -6,7 +6,7 @@ Before:  for each tile: dots; %b = tt.load of a row; accumulator + broadcast %b
 After:   for each tile: %b = tt.load; first dot; ttg.local_store %b; dots;
                         for each piece: %p = ttg.local_load of its part of the row ...
 
-In front of the first dot a row takes a register or two of every thread, and its latency passes
+Before the first dot a row takes a register or two of every thread, and its latency passes
 under the dot. Without the buffer Triton would load it in the accumulator's layout, every thread a
 quarter of it, where it is used: behind the main loop, with its latency in the open.
 
@@ -269,7 +269,7 @@ def _taken_apart(
 
 
 def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
-    """The loads of rows and columns that may stand in front of the main loop, with what they need:
+    """The loads of rows and columns that may stand before the main loop, with what they need:
     those of memory that the nest does not store to."""
     stores = (*(each.operation for each in nest.tma_stores), *nest.pointer_stores)
     written = {root_of(each.operands[0]) for each in stores}

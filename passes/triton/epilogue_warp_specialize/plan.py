@@ -151,7 +151,7 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
         if each in known or not touches_tensors(each):
             continue
         if each in nest.prelude and not is_pure(each):
-            return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
+            return Refusal(each, f"{each.name} before the tile loop needs all warps")
         if effects_of(each) & ~Effect.READ:
             return Refusal(each, f"{each.name} stores nothing that comes from the dot")
     return _loads_what_it_stores(nest, slices)
@@ -159,8 +159,8 @@ def _foreign_tensors(nest: PersistentNest, slices: Slices) -> Refusal | None:
 
 @once
 def _stays_outside(nest: PersistentNest, warps: int) -> Refusal | None:
-    """Outside the tile loop no tensor may be left, where the number of warps changes: those in
-    front of it go where only tensors and the loop use them."""
+    """Outside the tile loop no tensor may be left, where the number of warps changes: those
+    before it go where only tensors and the loop use them."""
     if nest.num_warps == warps:
         return None
     for block in nest.function.regions[0].blocks:
@@ -171,13 +171,13 @@ def _stays_outside(nest: PersistentNest, warps: int) -> Refusal | None:
             if each not in nest.prelude:
                 return Refusal(each, f"{each.name} behind the tile loop needs all warps")
             if not any(isinstance(result.type, ir.RankedTensorType) for result in each.results):
-                return Refusal(each, f"{each.name} in front of the tile loop needs all warps")
+                return Refusal(each, f"{each.name} before the tile loop needs all warps")
     return None
 
 
 def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | None:
     """What the nest stores may be loaded where it is stored alone: the other consumer does not wait
-    for the rest of the tile. And not in front of the tile loop: parts of it are loaded for each
+    for the rest of the tile. And not before the tile loop: parts of it are loaded for each
     tile."""
     written, places = written_roots(nest), [place_of(each) for each in stores_of(nest)]
     for needed in (*slices.initial.needed, *slices.epilogue.needed):
@@ -190,7 +190,7 @@ def _loads_what_it_stores(nest: PersistentNest, slices: Slices) -> Refusal | Non
         if may_read(load, written):
             reason = "the epilogue loads what the tile loop stores, from another place"
             if once_only:
-                reason = "what the tile loop stores is loaded in front of it, once for all tiles"
+                reason = "what the tile loop stores is loaded before it, once for all tiles"
             return Refusal(load, reason)
     return None
 

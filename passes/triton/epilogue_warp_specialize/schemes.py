@@ -203,7 +203,7 @@ def _captured_tensor(nest: PersistentNest) -> Refusal | None:
     for each in backward_slice([*used, nest.carried_accumulator.initial], nest.function):
         tensor = any(isinstance(result.type, ir.RankedTensorType) for result in each.results)
         if each in nest.prelude and tensor and not is_repeatable(each):
-            return Refusal(each, f"a tensor from in front of the tile loop ({each.name})")
+            return Refusal(each, f"a tensor from before the tile loop ({each.name})")
     return None
 
 

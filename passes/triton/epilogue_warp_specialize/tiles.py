@@ -135,7 +135,7 @@ class Turns:
 
 
 def steps_of_a_tile(nest: PersistentNest, builder: AsyncBuilder) -> ir.Value:
-    """The inner loop's trip count, i32, computed in front of the tile loop."""
+    """The inner loop's trip count, i32, computed before the tile loop."""
     inner, clones = nest.inner, Clones()
     bounds = (inner.lower_bound, inner.upper_bound, inner.step)
     sources = set(backward_slice(list(bounds), nest.outer.operation))

@@ -200,7 +200,7 @@ def fitted_mma(layout: NvidiaMma, shape: Sequence[int], warps: int) -> NvidiaMma
     if shape[0] % WGMMA_ROWS or warps % WGMMA_WARPS:
         raise LayoutError(
             f"wgmma computes {WGMMA_ROWS} rows with {WGMMA_WARPS} warps: "
-            f"{shape[0]} rows and {warps} warps are no multiple of that"
+            f"{shape[0]} rows and {warps} warps are not multiples of that"
         )
     rows, columns = layout.warps_per_cta
     if prod(layout.warps_per_cta) != warps:
@@ -213,7 +213,7 @@ def fitted_mma(layout: NvidiaMma, shape: Sequence[int], warps: int) -> NvidiaMma
 
 
 def descriptor_of_box(type_: TensorDescType, box: Sequence[int]) -> TensorDescType:
-    """The type of a descriptor of the same array that moves other boxes; its swizzle is no wider
+    """The type of a descriptor of the same array that moves other boxes; its swizzle is not a wider
     than a row of the box. Raises LayoutError."""
     encoding = type_.block.encoding
     if tuple(box) == type_.block.shape:

@@ -33,7 +33,7 @@ class WarpSpecializeLegality(Pass):
     of four that compute, each half of the tile: of M where the halves have 64 rows or more, else of
     N where they have 128 columns or more. It may ignore the loop, fail, or compile it wrongly; see
     `rules` for each case. Operands of other than 16 bits (fp8, int8, tf32) must be K-major. The
-    anchor is directly in front of that pass, when flattening has been done or not. The verdicts
+    anchor is directly before that pass, when flattening has been done or not. The verdicts
     hold for Triton 3.6 to 3.9 and were checked by compiling (and by executing what came out on the
     CPU).
 

@@ -39,7 +39,7 @@ class CutAccess:
 
     @property
     def unowned(self) -> bool:
-        """Whether the coordinate is no result of an operation, but a block's argument."""
+        """Whether the coordinate is not a result of an operation, but a block's argument."""
         return defining_operation(self.coordinate) is None
 
     @property

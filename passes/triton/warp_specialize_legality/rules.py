@@ -140,7 +140,7 @@ def _cannot_cut(function: MarkedFunction) -> Verdict | None:
     if any(access.unowned for access in function.accesses):
         return Verdict(
             "fails on",
-            "a coordinate that would be moved to the half's start is no result of an operation "
+            "a coordinate that would be moved to the half's start is not a result of an operation "
             "(a loop's variable or an argument)",
         )
     return None

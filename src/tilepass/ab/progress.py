@@ -1,4 +1,4 @@
-"""What is going on, on a terminal; one line per shape where the output is no terminal."""
+"""What is going on, on a terminal; one line per shape where the output is not a terminal."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _WAIT_FOR_ALL = re.compile(r"wgmma\.wait_group\.sync\.aligned\s+0\s*;")
 
 @dataclass(frozen=True)
 class Unfinished:
-    """What may be unfinished in front of an operation: dots, and the values they are writing."""
+    """What may be unfinished before an operation: dots, and the values they are writing."""
 
     dots: frozenset[Operation]
     values: frozenset[int]

@@ -6,8 +6,8 @@ dot after which k others were issued is finished behind a wait if k >= n. The an
 the age, along with every value: through loops, conditions and the values that they carry.
 
 `%next = arith.select %last, %zero, %v` is how a flattened loop resets its accumulator. With an
-`scf.if %last` of the same block that waits for %v this is no read: LLVM makes the select a value of
-that branch, and on the other way nothing is done to the registers.
+`scf.if %last` of the same block that waits for %v this is not a read: LLVM makes the select a value
+of that branch, and on the other way nothing is done to the registers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ State = dict[int, Pending]
 @dataclass
 class DotWaits:
     """The result of `find_uncovered_reads`. `ages` holds, for every wait and each of its operands,
-    the age in front of the wait."""
+    the age before the wait."""
 
     reads: list[UncoveredRead] = field(default_factory=list[UncoveredRead])
     ages: dict[tuple[Operation, int], int] = field(default_factory=dict[tuple[Operation, int], int])

@@ -88,7 +88,7 @@ def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | 
             nest.outer.operation,
             f"{compiler} takes an assumption of another branch for granted and runs an empty inner "
             "loop once (#11519)",
-            "assume the same in front of the tile loop",
+            "assume the same before the tile loop",
         )
     if order == "not-below":
         return None
@@ -96,12 +96,12 @@ def trip_count_obstacle(nest: LoopNest, compiler: CompilerVersion) -> Refusal | 
         nest.outer.operation,
         f"the inner loop's trip count is not provably positive, and {compiler} runs it once where "
         "its upper bound is below its lower one (#11656)",
-        "write `tl.assume(upper > lower)` in front of the tile loop",
+        "write `tl.assume(upper > lower)` before the tile loop",
     )
 
 
 def _bound_obstacle(nest: LoopNest) -> Refusal | None:
-    """Fusing needs the inner bounds in front of the outer loop and moves what computes them."""
+    """Fusing needs the inner bounds before the outer loop and moves what computes them."""
     inner = nest.inner[0]
     limits = [inner.lower_bound, inner.upper_bound, inner.step]
     sources = backward_slice(limits, nest.outer.operation)
@@ -166,7 +166,7 @@ def _product_obstacle(nest: LoopNest) -> Refusal | None:
 
 
 def _not_movable(source: Operation, nest: LoopNest) -> Refusal | None:
-    advice = "compute the bound in front of the tile loop"
+    advice = "compute the bound before the tile loop"
     effects = effects_of(source)
     if effects == Effect.READ:
         return Refusal(
@@ -238,7 +238,7 @@ def _made_by(among: tuple[Operation, ...], value: ir.Value) -> bool:
 
 def _same_in_all_tiles(value: ir.Value, nest: LoopNest) -> bool:
     """Whether a value depends on nothing that changes from tile to tile: wherever it is computed,
-    fusing moves it in front of the tile loop first."""
+    fusing moves it before the tile loop first."""
     sources = backward_slice([value], nest.outer.operation)
     if any(effects_of(each) for each in sources):
         return False

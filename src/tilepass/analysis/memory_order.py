@@ -52,7 +52,7 @@ def effect_obstacle(nest: LoopNest) -> Refusal | None:
                 nest.outer.operation,
                 f"{each.name} between the two loops has side effects, which the next tile's loads "
                 "would overtake",
-                "move it behind the inner loop or in front of the tile loop",
+                "move it behind the inner loop or before the tile loop",
             )
     for each, effect in _accesses((nest.inner[0].operation, *nest.after)):
         if effect & (Effect.SYNC | Effect.OTHER) or not len(each.operands):

@@ -59,7 +59,7 @@ class Artifacts:
         """The tools for a cubin. Raises TilepassError for another binary, or without tools."""
         backend, arch = self.target
         if backend != "cuda" or not isinstance(arch, int):
-            raise TilepassError(f"kernel '{self.name}': {backend}:{arch} is no CUDA target")
+            raise TilepassError(f"kernel '{self.name}': {backend}:{arch} is not a CUDA target")
         return self.tools or find_tools(arch)
 
 
@@ -84,7 +84,7 @@ def read_artifacts(binary: Path) -> Artifacts:
     """The artifacts that stand beside a `.cubin` or `.hsaco` file: `NAME.ptx`, `NAME.json`, ...
 
     This is how Triton's cache folders and the folders of `dump-ir` are laid out. Raises
-    TilepassError where the file is missing, or is no binary by its suffix.
+    TilepassError where the file is missing, or is not a binary by its suffix.
     """
     stage = binary.suffix.removeprefix(".")
     if stage not in BINARY_STAGES:

@@ -26,7 +26,7 @@ class Section:
 def sections(binary: bytes) -> Iterator[Section]:
     """The sections of a 64-bit little-endian ELF file (cubin, hsaco). Raises TilepassError."""
     if binary[:6] != b"\x7fELF\x02\x01":
-        raise TilepassError("the binary is no 64-bit little-endian ELF file")
+        raise TilepassError("the binary is not a 64-bit little-endian ELF file")
     try:
         yield from _sections(binary)
     except (struct.error, IndexError, ValueError) as error:

@@ -109,7 +109,7 @@ def _grid(text: str) -> tuple[int, ...]:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
     return int(text)
 
 
@@ -126,7 +126,7 @@ def _tolerance(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
     return value
 
 

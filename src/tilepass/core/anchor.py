@@ -50,12 +50,12 @@ class Anchor:
 
     @classmethod
     def before(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
-        """Immediately before a run of `triton_pass`. Raises AnchorError for what is no name."""
+        """Immediately before a run of `triton_pass`. Raises AnchorError for what is not a name."""
         return cls.parse(str(cls("before", triton_pass, occurrence)))
 
     @classmethod
     def after(cls, triton_pass: str, occurrence: int = 0) -> Anchor:
-        """Immediately after a run of `triton_pass`. Raises AnchorError for what is no name."""
+        """Immediately after a run of `triton_pass`. Raises AnchorError for what is not a name."""
         return cls.parse(str(cls("after", triton_pass, occurrence)))
 
     def if_present(self) -> Anchor:

@@ -42,7 +42,7 @@ def build_options(pass_class: type[Pass], given: Mapping[str, str]) -> Any:
 def options_problem(pass_class: type[Pass]) -> str | None:
     """What keeps `Options` of a pass from being built from a pipeline; None for nothing."""
     if not is_dataclass(pass_class.Options):
-        return "its Options are no dataclass"
+        return "its Options are not a dataclass"
     without_default = [
         field.name
         for field in fields(pass_class.Options)

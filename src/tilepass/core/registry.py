@@ -56,7 +56,7 @@ def register(pass_class: _PassClass) -> _PassClass:
 
 def _check_declaration(pass_class: type[Pass]) -> None:
     if not _is_pass_class(pass_class):
-        raise TilepassError(f"@register: {pass_class!r} is no subclass of Pass")
+        raise TilepassError(f"@register: {pass_class!r} is not a subclass of Pass")
     declared: Mapping[str, object] = {
         name: getattr(pass_class, name, None) for name in ("name", "anchor", "touches")
     }
@@ -286,7 +286,7 @@ def _execute(file: Path, source: bytes, name: str, shown: str | Path) -> None:
 
 def _told(error: BaseException, module: str) -> str:
     """What went wrong while a module was imported, and in which of its lines: not so where what is
-    installed is too old, which is no line's doing."""
+    installed is too old, which is not a line's doing."""
     if isinstance(error, UnsupportedVersionError):
         return str(error)
     if isinstance(error, TilepassError):

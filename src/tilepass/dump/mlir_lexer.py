@@ -45,7 +45,7 @@ class MlirLexer(RegexLexer):
         "root": [
             (r"\s+", Whitespace),
             (r"//[^\n]*", Comment.Single),
-            # An operation in generic form is a string in front of its operands.
+            # An operation in generic form is a string before its operands.
             (r'("[\w$.-]+")(\()', bygroups(Name.Function, Punctuation)),
             (r'"(?:[^"\\\n]|\\.)*"', String.Double),
             (r"%[\w$.-]+(?:[:#]\d+)?", Name.Variable),

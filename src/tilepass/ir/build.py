@@ -42,7 +42,7 @@ class Builder:
 
     @classmethod
     def before(cls, operation: ir.Operation) -> Builder:
-        """In front of an operation, with its location."""
+        """Before an operation, with its location."""
         return cls(ir.InsertionPoint(operation), operation.location)
 
     @classmethod

@@ -86,21 +86,21 @@ class AsyncBuilder(Builder):
         return self.at(ir.InsertionPoint.at_block_begin(block))
 
     def type(self, view: object) -> ir.Type:
-        """As of Builder; each is parsed once."""
+        """See Builder; each is parsed once."""
         types = self._made.types
         if view not in types:
             types[view] = super().type(view)
         return types[view]
 
     def attribute(self, text: str) -> ir.Attribute:
-        """As of Builder; each is parsed once."""
+        """See Builder; each is parsed once."""
         attributes = self._made.attributes
         if text not in attributes:
             attributes[text] = super().attribute(text)
         return attributes[text]
 
     def constant(self, value: int | bool, type_: ir.Type | str = "i32") -> ir.Value:
-        """As of Builder; each is made once, at the start of the block of the first builder."""
+        """See Builder; each is made once, at the start of the block of the first builder."""
         constants = self._made.constants
         key = int(value), self.type(type_) if isinstance(type_, str) else type_
         if key not in constants:
@@ -109,7 +109,7 @@ class AsyncBuilder(Builder):
 
     def _front(self) -> ir.InsertionPoint:
         """Behind the constants at the start of the block: what stood there first may be what this
-        builds in front of, and goes."""
+        builds before it, and goes."""
         last = next(reversed(self._made.constants.values()), None)
         if last is None:
             return ir.InsertionPoint.at_block_begin(self._made.block)

@@ -179,7 +179,7 @@ def view_at(
 
 
 def _bits(element: str) -> int:
-    """32 for `f32` and `tf32`, 8 for `f8E4M3FN`; 0 where the text is no number's type."""
+    """32 for `f32` and `tf32`, 8 for `f8E4M3FN`; 0 where the text is not a number's type."""
     match = _BITS.fullmatch(element)
     return int(match[1]) if match else 0
 

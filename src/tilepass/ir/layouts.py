@@ -40,7 +40,7 @@ class Encoding:
     opening: ClassVar[str] = "<{"
     closing: ClassVar[str] = "}>"
     apart: ClassVar[tuple[str, ...]] = ("extra",)
-    """The fields that are no parameters between `opening` and `closing`."""
+    """The fields that are not parameters between `opening` and `closing`."""
 
     extra: tuple[tuple[str, Parameter], ...] = ()
 
@@ -277,7 +277,7 @@ class TensorType:
 
     @property
     def pointee(self) -> str | None:
-        """What the elements point to, None where they are no pointers."""
+        """What the elements point to, None where they are not pointers."""
         pointer = parse_type(self.element)
         return pointer.pointee if isinstance(pointer, PointerType) else None
 
@@ -369,7 +369,7 @@ def _parse(text: str) -> TypeView:
 
 
 def element_bits(element: str) -> int:
-    """Bits that an element takes in memory. Raises ParseError for what is no number or pointer."""
+    """Bits that an element takes in memory. Raises ParseError but for numbers and pointers."""
     if element.startswith("!tt.ptr<"):
         return _POINTER_BITS
     match = _NUMBER.match(element)

@@ -60,7 +60,7 @@ def inline_assembly(site: Site) -> Step:
     if packed != 1:
         raise site.refuse(f"inline assembly on {packed} packed elements")
     if any(type_.of.size not in (2, 4) for type_ in (*site.operand_types, *site.result_types)):
-        raise site.refuse("inline assembly on elements that are no 16- or 32-bit words")
+        raise site.refuse("inline assembly on elements that are not 16- or 32-bit words")
     dtypes = [type_.of.dtype for type_ in site.result_types]
     run = compile_assembly(site.text("asm_string"), len(site.operands), dtypes)
     operands, results = site.operands, site.results

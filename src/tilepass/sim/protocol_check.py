@@ -14,7 +14,7 @@ from tilepass.sim.protocol.problems import Problem, problems_of, simple_problems
 
 _MOST_FINDINGS = 4
 _FENCES_TO_COME = (
-    "; not the fences in front of dots, which triton-nvidia-gpu-fence-insertion has yet to insert"
+    "; not the fences before dots, which triton-nvidia-gpu-fence-insertion has yet to insert"
 )
 # Without any of these, threads of a program meet in global memory alone.
 _ASYNCHRONOUS = ("ttng.", "ttg.local_", "ttg.async_", "ttg.warp_specialize", "amdg.")

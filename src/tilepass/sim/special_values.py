@@ -72,7 +72,7 @@ def wide(
 
 
 def integer(element: Element, only_wide: bool, generator: Generator) -> int:
-    """A number for an integer parameter that is no index."""
+    """A number for an integer parameter that is not an index."""
     least = -(1 << (element.bits - 1))
     listed = (-3, 1000, -(least >> 2)) if only_wide else (least, -(least + 1), -1, least + 17)
     return element.scalar(int(generator.choice(np.array(listed, object))))

@@ -49,7 +49,7 @@ from tilepass.ir.engine import Module, Operation, ir, location_of, operations
 from tilepass.ir.loops import defining_operation
 from tilepass.ir.values import plain_values
 
-_NO_BLOCK = "the number of threads in a block is no constant of the module"
+_NO_BLOCK = "the number of threads in a block is not a constant of the module"
 
 
 @plain_values()
@@ -350,7 +350,7 @@ class Grid:
 def grid_of(site: GemmSite) -> Grid | str:
     """The tiles of a gemm, or why they are not known."""
     if site.a is None or site.b is None or site.d is None:
-        return "an operand of the gemm is no register tensor of static layout"
+        return "an operand of the gemm is not a register tensor of static layout"
     a, b, d = (_tile_extents(fragment.layout) for fragment in (site.a, site.b, site.d))
     if a is None or b is None or d is None:
         return "the layouts of the gemm's operands have more than three modes"

@@ -225,7 +225,7 @@ def _why_mask(machine: Machine, origins: Origins) -> Ranked:
     condition = condition_of(machine, mask)
     place = location_of((condition or mask).operation)
     if condition is None:
-        return 5, Failure("the mask is no comparison", place)
+        return 5, Failure("the mask is not a comparison", place)
     value = machine.env[condition.results[0]]
     if isinstance(value, Interval) and value.exact:
         for item in origins.results:

@@ -40,8 +40,8 @@ class OutOfReach(Exception):
 
 @dataclass(frozen=True)
 class Execution:
-    """One mma of a site: byte offsets of the register tiles it uses (None where one is no tile in
-    registers or its place is not known) and the zero facts that hold in every thread."""
+    """One mma of a site: byte offsets of the register tiles it uses (None where one is not a tile
+    in registers or its place is not known) and the zero facts that hold in every thread."""
 
     a_offset: int | None
     b_offset: int | None

@@ -123,7 +123,7 @@ def _element(
 
 
 def _typed(domain: Domain, number: Number, element: Scalar) -> Number:
-    """A cell as a number of a type: an interval is no floating-point value."""
+    """A cell as a number of a type: an interval is not a floating-point value."""
     if element.floating and isinstance(number, Interval):
         return domain.as_map(number, element.size)
     return number

@@ -319,7 +319,7 @@ _COPY_BITS = re.compile(r"tma_load<.*?copy_bits = (\d+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class GemmSite:
-    """A gemm as traced: `d` is the accumulator, None where an operand is no register tensor."""
+    """A gemm as traced: `d` is the accumulator, None where an operand is not a register tensor."""
 
     index: int
     atom: str

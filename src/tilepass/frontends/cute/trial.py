@@ -28,7 +28,7 @@ def make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigure
 def binary_figures(binary: CuteBinary, target: Target) -> BinaryFigures:
     """The figures of a compiled module. Raises TilepassError."""
     if not isinstance(target.arch, int):
-        raise TilepassError(f"{target} is no CUDA target")
+        raise TilepassError(f"{target} is not a CUDA target")
     tools = find_tools(target.arch)
     found = resources(binary.cubin, tools)
     if not found:

@@ -10,8 +10,8 @@ from tilepass.sim.protocol.findings import MissingFence, Race, Unwritten
 _ASYNCHRONOUS_READS = frozenset((Kind.STORE, Kind.DOT))
 
 _LATE_FENCES = (
-    "Triton puts such fences in front of dots near the end of ttgir: in IR from before "
-    "triton-nvidia-gpu-fence-insertion this is no mistake"
+    "Triton puts such fences before dots near the end of ttgir: in IR from before "
+    "triton-nvidia-gpu-fence-insertion this is not a mistake"
 )
 
 

@@ -426,6 +426,7 @@ _READ = dot("d", "%acc", a="%l", a_kind=_T)
 
 
 _NOTHING: list[Found] = []
+_NO_SOURCE: list[str] = []
 
 
 @pytest.mark.parametrize(
@@ -439,10 +440,10 @@ _NOTHING: list[Found] = []
         (loop(f"{load('l')}\n{assembly('i', chr(34) + _WAIT_ALL + chr(34))}\n{step('c', '%l')}\n"
               f"{_ADD}", "%d"), _NOTHING),
         # Loaded anew, or moved from what is.
-        (loop(f"{load('l')}\n{_READ}", "%d"), [("l", "l", 1, [])]),
-        *((loop(f"{load('l', how=name)}\n{_READ}", "%d"), [("l", "l", 1, [])])
+        (loop(f"{load('l')}\n{_READ}", "%d"), [("l", "l", 1, _NO_SOURCE)]),
+        *((loop(f"{load('l', how=name)}\n{_READ}", "%d"), [("l", "l", 1, _NO_SOURCE)])
           for name in ("tt.load", "tt.descriptor_load")),
-        *((loop(f"{load('l')}\n{step('c', '%l', name)}\n{_ADD}", "%d"), [("l", "l", 1, [])])
+        *((loop(f"{load('l')}\n{step('c', '%l', name)}\n{_ADD}", "%d"), [("l", "l", 1, _NO_SOURCE)])
           for name in ("tt.trans", "tt.reshape", "ttg.convert_layout", "tt.bitcast")),
         (loop(f"{load('l')}\n{step('e', '%l')}\n{step('c', '%e', 'tt.trans')}\n{_ADD}", "%d"),
          [("e", "e", 1, ["l"])]),
@@ -452,7 +453,7 @@ _NOTHING: list[Found] = []
          [("e", "e", 1, ["l"])]),
         # A wait cannot hand on bytes: it stands before the load.
         (loop(f"{load('l', _BYTES)}\n{step('c', '%l', kind=_BYTES)}\n{_ADD}", "%d"),
-         [("l", "l", 1, [])]),
+         [("l", "l", 1, _NO_SOURCE)]),
         *((loop(f"{load('l', kind)}\n{step('c', '%l', kind=kind)}\n{_ADD}", "%d"),
            [("c", "c", 1, ["l"])])
           for kind in ("tensor<4x4xf16>", "tensor<4x4xi64>", "tensor<4x4xbf16>")),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from tilepass.analysis.zero_structure import ZeroStructure, analyse
+from tilepass.analysis.zero_structure import Limits, ZeroStructure, analyse
 from tilepass.analysis.zero_structure.effects import effect_of
 from tilepass.analysis.zero_structure.program import Instruction
 from tilepass.ir.engine import parse
@@ -25,13 +25,15 @@ TYPES = (
 )
 BLOCK = "nvvm.reqntid = array<i32: 8, 2, 4>"
 Tiles = Iterable[tuple[int, int]]
+Registers = dict[tuple[int, int], str]
 EVERYWHERE = (*product(range(2), range(3)),)
 
 
 class Kernel:
     """Lines of a kernel that fills A and B, multiplies them tile by tile and reads tiles of D."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = K) -> None:
+        self.depth = depth
         self.lines = [
             "%t = nvvm.read.ptx.sreg.tid.x : i32",
             "%n = arith.constant 256 : i32",
@@ -68,16 +70,18 @@ class Kernel:
 
     def fill(self, a: dict[tuple[int, int], str], b: dict[tuple[int, int], str]) -> None:
         """Registers by tile; %any where none is named."""
-        for (row, k), word in product(product(range(M), range(K)), range(4)):
+        for (row, k), word in product(product(range(M), range(self.depth)), range(4)):
             self.store(a.get((row, k), "%any"), "a", 16 * (row + M * k) + 4 * word, "vector<2xf16>")
-        for (column, k), word in product(product(range(N), range(K)), range(2)):
+        for (column, k), word in product(product(range(N), range(self.depth)), range(2)):
             value = b.get((column, k), "%any")
             self.store(value, "b", 8 * (column + N * k) + 4 * word, "vector<2xf16>")
         for cell in range(4 * M * N):
             self.store("%fz", "d", 4 * cell, "f32")
 
-    def gemm(self, site: int = 0, leave_out: int = 0, scalars: bool = False) -> None:
-        for k, row, column in [*product(range(K), range(M), range(N))][leave_out:]:
+    def gemm(
+        self, site: int = 0, leave_out: int = 0, scalars: bool = False, leak: bool = False
+    ) -> None:
+        for k, row, column in [*product(range(self.depth), range(M), range(N))][leave_out:]:
             place = 16 * (row + M * column)
             a = [
                 self.load("a", 16 * (row + M * k) + 4 * word, "vector<2xf16>") for word in range(4)
@@ -90,6 +94,8 @@ class Kernel:
                 c = [self.load("d", place + 4 * cell, "f32") for cell in range(4)]
             else:
                 whole, parts = self.load("d", place, "vector<4xf32>"), self.name()
+                if leak:
+                    self.lines.append(f"llvm.store {whole}, %p : vector<4xf32>, !llvm.ptr<1>")
                 self.lines.append(f"{parts}:4 = vector.to_elements {whole} : vector<4xf32>")
                 c = [f"{parts}#{cell}" for cell in range(4)]
             name = self.name()
@@ -127,7 +133,11 @@ class Kernel:
 
 
 def structure(
-    *kernels: str, types: tuple[str, ...] = TYPES, sites: int = 1, strict: bool = False
+    *kernels: str,
+    types: tuple[str, ...] = TYPES,
+    sites: int = 1,
+    strict: bool = False,
+    limits: Limits | None = None,
 ) -> ZeroStructure:
     quoted = ", ".join('"' + text.replace('"', '\\"') + '"' for text in types)
     rows = ", ".join([f"[{quoted}]"] * sites)
@@ -137,6 +147,7 @@ def structure(
             f"module attributes {{tilepass.sites = [{rows}]}} {{ gpu.module @m {{\n{inside}\n}} }}"
         ),
         strict=strict,
+        limits=limits,
     )
 
 
@@ -156,19 +167,22 @@ def multiplied(
     a: dict[tuple[int, int], str] | None = None,
     b: dict[tuple[int, int], str] | None = None,
     read: Tiles = EVERYWHERE,
-    **options: Any,
+    *,
+    site: int = 0,
+    leave_out: int = 0,
+    scalars: bool = False,
+    leak: bool = False,
 ) -> Kernel:
     kernel = Kernel()
     kernel.fill(a or {}, b or {})
-    kernel.gemm(**options)
+    kernel.gemm(site, leave_out, scalars, leak)
     kernel.read(read)
     return kernel
 
 
-Zeros = dict[tuple[int, int], str]
 ALL_A = dict.fromkeys(product(range(M), range(K)), "%zero")
 ALL_B = dict.fromkeys(product(range(N), range(K)), "%zero")
-ZEROS: dict[str, tuple[Zeros, Zeros, Tiles]] = {
+ZEROS: dict[str, tuple[Registers, Registers, Tiles]] = {
     "nothing": ({}, {}, EVERYWHERE),
     "one of B": ({}, {(2, 0): "%zero"}, EVERYWHERE),
     "two of B": ({}, {(1, 1): "%zero", (0, 0): "%minus"}, EVERYWHERE),
@@ -215,6 +229,10 @@ def test_zeros(case: str, strict: bool) -> None:
     assert (found.threads, found.rounds, found.failure) == (64, 1 + bool(read), None)
     assert found.sites[0].tiles == (M, N, K)
     assert found.sites[0].instruction == (16, 8, 16)
+    zero = bool(found.sites[0].b_zero.any() or found.sites[0].a_zero.any())
+    needs = found.sites[0].needs_zero_times_x
+    assert bool(found.sites[0].evidence) is zero
+    assert len(found.sites[0].assumptions) == (3 + needs if zero else 0)
     assert told(found) == (STRICTLY if strict else EXPECTED)[case]
 
 
@@ -241,7 +259,7 @@ def test_layouts_that_do_not_fit(text: str) -> None:
 
 def test_an_operand_without_a_type() -> None:
     found = structure(multiplied(b=ONE_OF_B).text(), types=TYPES[:3])
-    assert told(found).endswith("no register tensor of static layout")
+    assert told(found).endswith("is not a register tensor of static layout")
 
 
 def test_gemm_of_which_a_tile_is_left_out() -> None:
@@ -326,6 +344,51 @@ def test_what_is_read_after_a_gemm(code: str) -> None:
         code,
     ]
     assert told(structure(kernel.text())) == f"20; -; {READS[code]}"
+
+
+def test_accumulator_that_goes_elsewhere_too() -> None:
+    found = structure(multiplied(b=ONE_OF_B, read=(), leak=True).text())
+    assert told(found) == "20; -; -"
+
+
+def test_accumulator_read_by_the_next_trip_of_a_loop() -> None:
+    kernel = multiplied(b=ONE_OF_B, read=(), leave_out=M * N * K)
+    for cell in range(4 * M * N):
+        kernel.store("%f", "d", 4 * cell, "f32")
+    kernel.lines.insert(1, "%f = llvm.load %p : !llvm.ptr<1> -> f32")
+    kernel.lines.insert(2, "%w = llvm.load %p : !llvm.ptr<1> -> i32")
+    kernel.lines += ["scf.for %k = %five to %w step %five : i32 {", LOAD]
+    kernel.gemm()
+    kernel.lines.append("}")
+    assert told(structure(kernel.text())) == f"20; -; {FIRST}"
+
+
+def test_layouts_without_tiles_along_k() -> None:
+    kernel = Kernel(depth=1)
+    kernel.fill({(1, 0): "%zero"}, {(2, 0): "%zero"})
+    kernel.gemm()
+    kernel.read(EVERYWHERE)
+    types = [text.replace("2,2):(", "2):(").replace("3,2):(", "3):(") for text in TYPES[2:]]
+    types = [text.replace(",8,16)", ",8)").replace(",4,12)", ",4)") for text in types]
+    found = structure(kernel.text(), types=(*TYPES[:2], *types))
+    assert (told(found), found.sites[0].tiles) == ("20; 10; -", (M, N, 1))
+
+
+def test_rounds() -> None:
+    limits = Limits(rounds=1)
+    found = structure(multiplied(b=ONE_OF_B, read=()).text(), limits=limits)
+    assert (told(found), found.rounds) == (f"20; -; {ALL}", 1)
+    found = structure(multiplied(b=ONE_OF_B).text(), limits=limits)
+    assert told(found) == "-; -; -; shared memory is not stable after 1 runs"
+
+
+def test_other_registers_whose_address_escapes() -> None:
+    kernel = multiplied(b=ONE_OF_B, read=())
+    kernel.lines += [
+        "%e = llvm.alloca %n x i8 : (i32) -> !llvm.ptr",
+        "llvm.store %e, %p : !llvm.ptr, !llvm.ptr<1>",
+    ]
+    assert told(structure(kernel.text())) == "20; -; -"
 
 
 def test_registers_whose_address_escapes() -> None:

@@ -198,7 +198,7 @@ def test_a_pass_that_cannot_be_made(tmp_path: Path, body: str, message: str) -> 
          "ModuleNotFoundError: No module named 'no_such_module_anywhere' ({file}:2)"),
         ("def f():\n    1 / 0\nf()\n", "ZeroDivisionError: division by zero ({file}:2, in f)"),
         ("from tilepass.core.registry import register\n@register\nclass A: pass\n",
-         "@register: <class '{module}.A'> is no subclass of Pass ({file}:2)"),
+         "@register: <class '{module}.A'> is not a subclass of Pass ({file}:2)"),
         (HEAD + RUN + "        pass\n@register\nclass Other(Mistaken):\n    pass\n",
          "pass class 'Other': its name 'mistaken' is that of class 'Mistaken' in the same file "
          "({file}:11)"),

@@ -143,7 +143,7 @@ def test_amd_spills_whatever_the_instruction() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"not elf", "no 64-bit little-endian ELF"),
+        (b"not elf", "not a 64-bit little-endian ELF"),
         (b"\x7fELF\x02\x01" + b"\0" * 20, "is damaged"),
     ],
 )

@@ -166,7 +166,7 @@ def test_fence_between_a_write_and_an_asynchronous_read(
     with pytest.raises(MissingFence) as caught:
         shared.read(access(kind, reader), KNOWS, reader)
     assert caught.value.message == _READ_FENCE
-    assert [note.partition(" in front")[0] for note in caught.value.notes] == [
+    assert [note.partition(" before")[0] for note in caught.value.notes] == [
         "Triton puts such fences"
     ] * own
     shared.fence(WRITER, [5, 0, 0])

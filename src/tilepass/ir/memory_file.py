@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from typing import Self
@@ -13,7 +14,7 @@ class MemoryFile:
     """A text under a path that any code of this process can open; gone when the block ends."""
 
     def __init__(self, parts: Iterable[str] = ()) -> None:
-        self._descriptor = os.memfd_create("tilepass")
+        self._descriptor = _beyond_streams(os.memfd_create("tilepass"))
         self.path = f"/proc/self/fd/{self._descriptor}"
         for part in parts:
             self._write(part.encode())
@@ -44,3 +45,13 @@ class MemoryFile:
         written = 0
         while written < len(data):
             written += os.write(self._descriptor, data[written:])
+
+
+def _beyond_streams(descriptor: int) -> int:
+    """The same file under a number that no standard stream has: one that is closed gives its
+    number away, and whoever redirects standard error would redirect the file."""
+    if descriptor > 2:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved

@@ -6,6 +6,7 @@ process.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import re
@@ -123,7 +124,10 @@ class Run:
     def stop(self) -> None:
         """End the command and what it started."""
         if self._status is None:
-            os.killpg(self.process, signal.SIGKILL)
+            # The child may not have got so far as to lead a group.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process, signal.SIGKILL)
+            os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
             self._status = -signal.SIGKILL
 

@@ -427,6 +427,7 @@ _READ = dot("d", "%acc", a="%l", a_kind=_T)
 
 _NOTHING: list[Found] = []
 _NO_SOURCE: list[str] = []
+_PLACES = "tensor<4x4xindex>"
 
 
 @pytest.mark.parametrize(
@@ -457,6 +458,12 @@ _NO_SOURCE: list[str] = []
         *((loop(f"{load('l', kind)}\n{step('c', '%l', kind=kind)}\n{_ADD}", "%d"),
            [("c", "c", 1, ["l"])])
           for kind in ("tensor<4x4xf16>", "tensor<4x4xi64>", "tensor<4x4xbf16>")),
+        (loop(f"{load('l', _PLACES)}\n{step('c', '%l', kind=_PLACES)}\n{_ADD}", "%d"),
+         [("l", "l", 1, _NO_SOURCE)]),
+        # Made of nothing; read by a dot that has finished while another has not.
+        (loop(f"{op('c', 'test.make', (), [], '', _T)}\n{_ADD}", "%d"),
+         [("c", "c", 1, _NO_SOURCE)]),
+        (loop(f"{_BODY}\n{_ADD}\n{wait('w', 0, '%d')}\n{dot('x')}", "%w"), _NOTHING),
         # What stands before the loop is written once; shared memory is another matter.
         (loop(dot("d", "%acc", a="%ra"), "%d"), _NOTHING),
         (f"{load('l')}\n{step('c', '%l')}\n{loop(_ADD, '%d')}", _NOTHING),
@@ -491,6 +498,32 @@ def test_place_of_a_writer_is_what_holds_it_where_the_dot_is_unfinished() -> Non
     chosen = f"%c = scf.if %flag -> ({_T}) {{\n{then}\n}} else {{\n{otherwise}\n}}"
     lines = loop(f"{load('l')}\n{chosen}\n{_ADD}", "%d")
     assert overwrites(lines) == [("scf.if", "scf.if", 1, ["l"])]
+
+
+def test_writer_in_a_region_of_the_body() -> None:
+    """It waits before what holds it, unless the dot is issued only in there."""
+    inside = f"{_BODY}\n{_ADD}"
+    assert overwrites(loop(branch(inside), "%acc")) == [("c", "scf.if", 0, _NO_SOURCE)]
+    assert overwrites(loop(f"{branch(inside)}\n{wait('w', 0)}", "%acc")) == _NOTHING
+    head = f"%q = scf.while (%p = %zero) : ({_T}) -> {_T} {{\nscf.condition(%flag) %p : {_T}\n}}"
+    repeat = f"{head} do {{\n^bb0(%b: {_T}):\n{inside}\nscf.yield %b : {_T}\n}}"
+    assert overwrites(loop(repeat, "%acc")) == [("c", "scf.while", 0, _NO_SOURCE)]
+    for lines in (wait("w", 0), f"{wait('w', 0)}\n{dot('x')}"):
+        assert overwrites(loop(f"{repeat}\n{lines}", "%acc")) == [("c", "c", 0, _NO_SOURCE)]
+
+
+def test_what_the_operations_inside_of_a_writer_read() -> None:
+    """Tensors from outside: neither other values nor what is computed in there."""
+    lines = f"{load('e')}\n\"test.at\"(%kr) : (i32) -> ()\n{step('f', '%e')}\n{step('g', '%l')}"
+    chosen = (f"%c = scf.if %flag -> ({_T}) {{\n{lines}\nscf.yield %f : {_T}\n}}"
+              f" else {{\nscf.yield %l : {_T}\n}}")  # fmt: skip
+    assert overwrites(loop(f"{load('l')}\n{chosen}\n{_ADD}", "%d")) == [
+        ("scf.if", "scf.if", 1, ["l"])
+    ]
+    lines = f"{load('e')}\n{step('f', '%e')}\nscf.yield %f : {_T}"
+    chosen = f"%i = scf.if %flag -> ({_T}) {{\n{lines}\n}} else {{\nscf.yield %zero : {_T}\n}}"
+    used = op("c", "test.compute", ("%i", "%kr"), [_T, "i32"], "", _T)
+    assert overwrites(loop(f"{chosen}\n{used}\n{_ADD}", "%d")) == [("c", "c", 1, ["scf.if"])]
 
 
 def test_writer_in_an_inner_loop() -> None:

@@ -514,7 +514,7 @@ def test_writer_in_a_region_of_the_body() -> None:
 
 def test_what_the_operations_inside_of_a_writer_read() -> None:
     """Tensors from outside: neither other values nor what is computed in there."""
-    lines = f"{load('e')}\n\"test.at\"(%kr) : (i32) -> ()\n{step('f', '%e')}\n{step('g', '%l')}"
+    lines = f'{load("e")}\n"test.at"(%kr) : (i32) -> ()\n{step("f", "%e")}\n{step("g", "%l")}'
     chosen = (f"%c = scf.if %flag -> ({_T}) {{\n{lines}\nscf.yield %f : {_T}\n}}"
               f" else {{\nscf.yield %l : {_T}\n}}")  # fmt: skip
     assert overwrites(loop(f"{load('l')}\n{chosen}\n{_ADD}", "%d")) == [

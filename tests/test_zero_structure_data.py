@@ -419,6 +419,23 @@ def test_values_are_picked(condition: Interval) -> None:
     assert DOMAIN.pick(condition, *far) == (decided or either)
 
 
+def test_addresses_and_offsets_are_picked() -> None:
+    address, number = TABLE.of(*[np.array([4], np.int64)] * 2, "s@16"), TABLE.constant(5)
+    for one, other in ((address, number), (number, address)):
+        for at, expected in ((0, other), (1, one)):
+            assert TABLE.pick(TABLE.constant(at), one, other, 64) is expected
+            assert DOMAIN.pick_numbers(TABLE.constant(at), one, other) is expected
+        assert DOMAIN.pick_numbers(TABLE.between(0, 1), one, other) is TABLE.top(64)
+        either = DOMAIN.pick(TABLE.between(0, 1), Pointer(BUFFER, one), Pointer(BUFFER, other))
+        assert either == Pointer(BUFFER, TABLE.top(64))
+    assert TABLE.pick(TABLE.between(0, 1), address, address, 64) is address
+
+
+def test_bounds_that_all_threads_share() -> None:
+    for most in (np.array([9], np.int64), np.full(THREADS, 9)):
+        assert TABLE.of(np.zeros(THREADS, np.int64), most) is TABLE.between(0, 9)
+
+
 def test_values_of_different_kinds_are_picked() -> None:
     either, one = TABLE.between(0, 1), TABLE.constant(1)
     some: list[Value] = [one, pointer(BUFFER, 4), Struct((one,)), (one,), UNKNOWN]
@@ -612,6 +629,16 @@ def test_places_by_thread_are_followed_exactly(data: st.DataObject) -> None:
     anywhere = TABLE.between(0, 4)
     pair = Vector(I32, (2,))
     assert private.load(DOMAIN, shape, cells, anywhere, pair) == DOMAIN.top(pair)
+
+
+def test_cells_between_places_by_thread_stay_what_they_are() -> None:
+    shape, seven = PrivateObject(0, 4, BYTES // 4), TABLE.constant(7)
+    cells: list[Number] = [seven] * shape.count
+    offset = TABLE.exact(np.array([0, 8] * 32, np.int64))
+    after = private.store(DOMAIN, shape, cells, offset, TABLE.constant(3), I32)
+    assert [each is seven for each in after] == [False, True, False, True]
+    one, other = Registers({0: [seven]}), Registers({0: [TABLE.constant(9)]})
+    assert private.join(DOMAIN, one, other).cells == {0: [TABLE.between(7, 9)]}
 
 
 def test_tiles_in_registers_of_two_ways() -> None:
@@ -829,10 +856,30 @@ def test_bytes_that_nobody_stores_are_not_zero_in_the_end() -> None:
     assert shared.facts.tolist() == [ALL] * 2 + [0] * 4 + [ALL] * 10
 
 
+def test_who_took_a_fact_and_who_stored_a_zero() -> None:
+    everyone = DOMAIN.mask(np.ones(THREADS, bool))
+    assert min(NOBODY, 0) > UNCOVERED
+    assert NOBODY < 0
+    shared = memory()
+    shared.store(TABLE.constant(2), MAPS.nothing(1), everyone, 4)
+    assert (shared.first_zero[2], shared.last_zero[2], shared.spoiled_by[2]) == (NOBODY, NOBODY, 4)
+    shared.store(TABLE.constant(3), map_of([[3]] * THREADS), everyone, 5)
+    shared.spoil(2, 5, 6)
+    assert shared.spoiled_by[2:5].tolist() == [4, 5, 6]
+
+
+def test_store_at_places_that_are_not_known_by_thread() -> None:
+    shared, half = memory(), np.arange(THREADS) < 32
+    places = TABLE.of(np.where(half, 4, 5), np.where(half, 6, 10))
+    shared.store(places, MAPS.nothing(2), DOMAIN.mask(np.ones(THREADS, bool)), 1)
+    assert shared.facts.tolist() == [ALL] * 4 + [0] * 8 + [ALL] * 4
+
+
 @pytest.mark.parametrize("start", [-1, 13])
 def test_load_from_outside_of_shared_memory_knows_nothing(start: int) -> None:
     assert rows_of(memory().load(TABLE.constant(start), 4))[0] == [0] * 4
     assert rows_of(memory().load(TABLE.constant(12), 4))[0] == [ALL] * 4
+    assert rows_of(memory().load(TABLE.constant(start), BYTES))[0] == [0] * BYTES
 
 
 def test_shared_memory_of_unknown_size_is_as_large_as_the_limit() -> None:

@@ -380,6 +380,12 @@ def test_what_is_unfinished_before_each_operation() -> None:
     assert found[every["u"]].writes(every["w"].results[0])
 
 
+def test_dot_of_a_region_that_is_not_known_is_unfinished_behind_it() -> None:
+    text = f'"test.do"() ({{\n{dot("x")}\n"test.end"() : () -> ()\n}}) : () -> ()'
+    _module, function = kernel(text, use("u", "%zero"))
+    assert {tag(each) for each in find_unfinished(function)} == {"test.end", "u", "tt.return"}
+
+
 def test_dot_whose_result_nobody_carries_is_unfinished_in_the_next_trip() -> None:
     _module, function = kernel(loop(f"{use('v', '%acc')}\n{dot('z')}", "%acc"), use("u", "%r"))
     found = find_unfinished(function)

@@ -17,7 +17,7 @@ from tilepass.analysis.trip_count import (
 )
 from tilepass.ir.engine import Module, operations, parse
 from tilepass.ir.loops import Loop, loops_in
-from tilepass.ir.walks import ancestor_in, dominates, nested, users
+from tilepass.ir.walks import ancestor_in, dominates, function_of, nested, users
 
 _MASK = (1 << 32) - 1
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
@@ -323,3 +323,18 @@ def test_what_runs_before_what() -> None:
     assert [each.name for each in users(b.results[0])].count("arith.muli") == 1
     assert len(users(constant.results[0])) == 7
     assert nested(e) == []
+
+
+def test_function_around_an_operation() -> None:
+    module, loop = loop_of("%m", "%n", unsigned=False)
+    # Where there is none of Triton's it is the module.
+    for each in nested(module.operation):
+        assert function_of(each) == module.operation
+    assert function_of(loop.operation).name == "builtin.module"
+
+
+def test_comparison_with_what_is_no_constant_says_nothing() -> None:
+    for lower, other in (("%c0", "%m"), ("%m", "%c0")):
+        assumed = _ASSUME.format(predicate="sgt", first="%n", second=other)
+        _module, loop = loop_of(lower, "%n", unsigned=False, assumed=assumed)
+        assert proven_order(loop) == "unknown"

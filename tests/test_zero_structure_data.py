@@ -420,7 +420,7 @@ def test_values_are_picked(condition: Interval) -> None:
 
 
 def test_addresses_and_offsets_are_picked() -> None:
-    address, number = TABLE.of(*[np.array([4], np.int64)] * 2, "s@16"), TABLE.constant(5)
+    address, number = TABLE.exact(np.array([4], np.int64), "s@16"), TABLE.constant(5)
     for one, other in ((address, number), (number, address)):
         for at, expected in ((0, other), (1, one)):
             assert TABLE.pick(TABLE.constant(at), one, other, 64) is expected

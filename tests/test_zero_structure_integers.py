@@ -553,6 +553,12 @@ def test_what_a_comparison_says_of_its_operands(
                 assert kept == (least, most)
 
 
+def test_comparison_of_64_bits_far_from_their_ends() -> None:
+    one, three = TABLE.between(-5, 9), TABLE.constant(3)
+    for predicate, expected in ((2, (-5, 2)), (3, (-5, 3)), (4, (4, 9)), (5, (3, 9))):
+        assert refine(TABLE, predicate, one, three, 64) == (TABLE.between(*expected), three)
+
+
 def test_opposite_predicates() -> None:
     values = list(itertools.product((-2, -1, 0, 1), repeat=2))
     for predicate in range(10):

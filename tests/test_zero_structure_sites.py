@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
@@ -11,8 +12,18 @@ import pytest
 
 from tilepass.analysis.zero_structure import Limits, ZeroStructure, analyse
 from tilepass.analysis.zero_structure.effects import effect_of
-from tilepass.analysis.zero_structure.program import Instruction
-from tilepass.ir.engine import parse
+from tilepass.analysis.zero_structure.entry import block_of
+from tilepass.analysis.zero_structure.program import (
+    DETAILS,
+    Instruction,
+    MatrixMove,
+    MatrixProduct,
+    SharedObject,
+    shared_objects,
+    sites_of,
+    transfer_bytes_of,
+)
+from tilepass.ir.engine import operations, parse
 
 M, N, K = 2, 3, 2
 SHAPE = "#nvvm.shape<m = 16, n = 8, k = 16>"
@@ -247,6 +258,7 @@ LAYOUTS_OF_B = {
     B.replace("3,2)", "2,2)"): "the layouts of the gemm's operands do not agree",
     B.replace("4,12)", "4,16)"): OTHER_PLACES,
     B.replace("4,12)", "0,12)"): OTHER_PLACES,
+    B.replace("f16", "tf32"): "an element type of the gemm has no whole number of bytes",
 }
 
 
@@ -255,6 +267,43 @@ def test_layouts_that_do_not_fit(text: str) -> None:
     found = structure(multiplied(b=ONE_OF_B).text(), types=(*TYPES[:3], text))
     assert found.failure is None
     assert told(found) == f"-; -; -; {LAYOUTS_OF_B[text]}"
+
+
+@pytest.mark.parametrize("strides", ["(1,2),4,16", "(1,2),8,16", "(1,2),4,4"])
+def test_accumulators_at_other_places_than_the_layout_says(strides: str) -> None:
+    d = TYPES[1].replace("(1,2),4,8", strides)
+    found = structure(multiplied(b=ONE_OF_B, read=()).text(), types=(TYPES[0], d, *TYPES[2:]))
+    assert told(found) == "20; -; -"
+
+
+@pytest.mark.parametrize("words", ["0123", "2301", "1032", "3210"])
+def test_product_that_the_zeros_rest_on(words: str) -> None:
+    """Not one of zeros alone."""
+    kernel = Kernel()
+    kernel.lines += [
+        "%both = arith.mulf %zero, %zero : vector<2xf16>",
+        "%fma = math.fma %any, %zero, %zero : vector<2xf16>",
+    ]
+    kernel.fill({}, {})
+    values = ("%both", "%fma", "%zero", "%minus")
+    for tile, word in product(range(M * K), range(4)):
+        kernel.store(values[int(words[word])], "a", 16 * tile + 4 * word, "vector<2xf16>")
+    kernel.gemm()
+    kernel.read(EVERYWHERE)
+    found = structure(kernel.text(), strict=True)
+    assert told(found) == f"-; -; -; {OUTSIDE}; {RESTS.replace('arith.mulf', 'math.fma')}"
+
+
+def test_collector_is_left_as_it_was() -> None:
+    assert gc.isenabled()
+    structure()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        structure()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_an_operand_without_a_type() -> None:
@@ -414,3 +463,72 @@ def test_which_operations_may_store(text: str) -> None:
     item = SimpleNamespace(name=name, detail=detail, regions=())
     effect = effect_of(cast("Instruction", item))
     assert (effect.__name__ == "_clobber") is EFFECTS[text]
+
+
+def details_of(name: str, attributes: str) -> object:
+    module = parse(f'"test.op"() {{{attributes}}} : () -> ()')
+    return DETAILS[name](operations(module)[1])
+
+
+def test_attributes_of_instructions() -> None:
+    every = 'layout = "col", num = 4 : i32'
+    assert details_of("nvvm.ldmatrix", every) == MatrixMove(
+        transposed=True, count=4, supported=True
+    )
+    move = cast("MatrixMove", details_of("nvvm.stmatrix", every))
+    assert (move.transposed, move.supported) == (True, True)
+    for name in ("nvvm.ldmatrix", "nvvm.stmatrix"):
+        for shape, supported in (("m8n8", True), ("m16n16", False)):
+            text = f'shape = "{shape}", layout = "row", num = 2 : i32'
+            move = cast("MatrixMove", details_of(name, text))
+            assert (move.transposed, move.supported) == (False, supported)
+    segments = (
+        "operandSegmentSizes = array<i32: 4, 2, 7>, shape = #nvvm.shape<m = 16, n = 8, k = 32>"
+    )
+    types = [f"multiplicand{each}PtxType = #nvvm.mma_type<{kind}>" for each, kind in
+             (("A", "f16"), ("B", "bf16"))]  # fmt: skip
+    for chosen in ([], types[:1], types[1:], types):
+        a, b = "f16" if types[0] in chosen else None, "bf16" if types[1] in chosen else None
+        found = details_of("nvvm.mma.sync", ", ".join([segments, *chosen]))
+        assert found == MatrixProduct((4, 2, 7), (16, 8, 32), a, b)
+    assert details_of("llvm.call", "") == ""
+    assert details_of("llvm.call", "callee = @foo") == "foo"
+
+
+def test_shared_objects_and_their_alignment() -> None:
+    for attribute, alignment in (("", 1), (", alignment = 64 : i64", 64)):
+        space = f"{{addr_space = 3 : i32{attribute}}}"
+        module = parse(f"llvm.mlir.global external @a() {space} : !llvm.array<8 x i8>")
+        assert shared_objects(module) == {"a": SharedObject("a", alignment, 8)}
+        assert sites_of(module) == []
+
+
+def test_bytes_that_a_location_names() -> None:
+    for name, size in (("copy.64", 64), ("copy.8", 8), ("site.8", None)):
+        module = parse(f'"test.op"() : () -> () loc("tilepass.{name}")')
+        assert transfer_bytes_of(operations(module)[1].location) == size
+
+
+def test_extents_of_a_block() -> None:
+    noted = 'cutlass_launch_facts = "exact_block_dim = array<i64: 8, 2, 4>"'
+    for block, extents in ((BLOCK, (8, 2, 4)), (noted, (8, 2, 4)), ("other", None)):
+        module = parse(f"gpu.module @m {{ {Kernel().text(block=block)} }}")
+        (kernel,) = (each for each in operations(module) if each.name == "gpu.func")
+        assert block_of(module, kernel) == extents
+
+
+def test_extents_of_a_block_that_a_launch_gives() -> None:
+    numbers = "i32, i32, i32, i64, i32, i32, i32, !cuda.stream"
+    kind = "!cuda.launch_cfg<max_attrs = 1>"
+    called = "callee = @k, assumeKernelAttr = #cuda.assume_kernel_attr<true>"
+    operands = "(%x, %y, %z, %n, %x, %x, %x, %s) {maxNumAttrs = 1 : i32}"
+    create = f'"cuda.launch_cfg.create"{operands} : ({numbers}) -> {kind}'
+    text = f"""gpu.module @m {{ cuda.kernel @k() {{ cuda.return }}
+      func.func @host(%n: i64, %s: !cuda.stream) {{
+        %x = arith.constant 8 : i32 %y = arith.constant 2 : i32 %z = arith.constant 4 : i32
+        %c = {create}
+        %r = "cuda.launch_ex"(%c) {{{called}}} : ({kind}) -> !cuda.result
+        return }} }}"""
+    module = parse(text)
+    (kernel,) = (each for each in operations(module) if each.name == "cuda.kernel")
+    assert block_of(module, kernel) == (8, 2, 4)

@@ -194,6 +194,16 @@ def test_views_stand_in_their_order_and_one_load_may_feed_both_operands() -> Non
     assert module is not None
 
 
+def test_views_of_a_buffer_of_its_own() -> None:
+    views = lines(alloc("as", "%al"), alloc("bs", "%bl"), turned("x", "%bs"),
+                  turned("y", "%x", "MB"), turned("bt", "%y", "MB"))  # fmt: skip
+    module, found = nest(VIEWS=views)
+    main = match_main_loop(found, ())
+    assert isinstance(main, MainLoop), main
+    assert (tags(main.a.views), tags(main.b.views)) == ([], ["x", "y", "bt"])
+    assert module is not None
+
+
 def test_accumulator_may_be_the_second_that_is_carried() -> None:
     changes = (
         ("%acc = scf.for", "%acc:2 = scf.for"),

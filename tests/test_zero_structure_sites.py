@@ -113,7 +113,8 @@ class Kernel:
             self.lines.append(
                 f"{name} = nvvm.mma.sync A[{', '.join(a)}] B[{', '.join(b)}] C[{', '.join(c)}]"
                 f" {{{LAYOUTS}, shape = {SHAPE}}} : (vector<2xf16>, vector<2xf16>, f32) -> "
-                f'!llvm.struct<(f32, f32, f32, f32)> loc("tilepass.site.{site}")'
+                f"!llvm.struct<(f32, f32, f32, f32)> "
+                f'loc("tilepass.site.{site}"("tile{row}{column}{k}":{k + 1}:1))'
             )
             parts = [self.name() for _ in range(4)]
             for cell, part in enumerate(parts):
@@ -314,6 +315,21 @@ def test_an_operand_without_a_type() -> None:
 def test_gemm_of_which_a_tile_is_left_out() -> None:
     found = structure(multiplied(b=ONE_OF_B, leave_out=1).text())
     assert told(found) == "-; -; -; the tiles of the gemm are not run one by one"
+
+
+def test_place_of_what_is_not_proven_is_that_of_the_first_tile() -> None:
+    other = B.replace("4,12)", "4,16)")
+    for types, leave_out, tile in ((TYPES, 1, "tile010"), ((*TYPES[:3], other), 0, "tile000")):
+        found = structure(multiplied(b=ONE_OF_B, leave_out=leave_out).text(), types=types)
+        failure = found.sites[0].failure
+        assert failure is not None
+        assert failure.location is not None
+        assert failure.location.file == tile
+    for text, reason in LAYOUTS_OF_B.items():
+        failure = structure(multiplied().text(), types=(*TYPES[:3], text)).sites[0].failure
+        assert failure is not None
+        assert failure.location is not None
+        assert (failure.location.file, failure.reason) == ("tile000", reason.partition(";")[0])
 
 
 def test_gemm_that_is_not_lowered() -> None:

@@ -19,6 +19,8 @@ from benchmarks.gdn_prefill.wheels import WITHOUT_SKIP, unpacked
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, TilepassError
 
+pytestmark = pytest.mark.traces
+
 
 def test_auto_gives_the_ptx_of_a_skip_written_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

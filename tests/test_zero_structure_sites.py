@@ -456,6 +456,17 @@ def test_other_registers_whose_address_escapes() -> None:
     assert told(structure(kernel.text())) == "20; -; -"
 
 
+def test_assembly_of_a_gemm_makes_no_accumulators() -> None:
+    kernel = multiplied(b=ONE_OF_B, read=())
+    kernel.lines += [
+        "%e = llvm.alloca %n x i8 : (i32) -> !llvm.ptr",
+        '%q = llvm.inline_asm "mov.u32 $0, 1;", "=r" : () -> i32 loc("tilepass.site.0")',
+        "llvm.store %q, %e : i32, !llvm.ptr",
+        "%r = llvm.load %e : !llvm.ptr -> i32",
+    ]
+    assert told(structure(kernel.text())).partition("; ")[2] == f"-; {ALL}"
+
+
 def test_registers_whose_address_escapes() -> None:
     kernel = multiplied(b=ONE_OF_B, read=())
     kernel.lines.append("llvm.store %d, %p : !llvm.ptr, !llvm.ptr<1>")

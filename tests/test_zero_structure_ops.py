@@ -17,6 +17,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -26,9 +28,20 @@ from tilepass.analysis.zero_structure import Limits
 from tilepass.analysis.zero_structure.effects import effect_of, pure_of
 from tilepass.analysis.zero_structure.intervals import Interval, limits_of
 from tilepass.analysis.zero_structure.machine import Machine, OutOfReach
-from tilepass.analysis.zero_structure.program import decode, kernels_of
-from tilepass.analysis.zero_structure.types import alignment_of, parse_type, size_of
-from tilepass.analysis.zero_structure.values import Pointer, Struct, Unknown, Value
+from tilepass.analysis.zero_structure.ops_gpu import (
+    _place,  # pyright: ignore[reportPrivateUsage]
+    fragment_code,
+)
+from tilepass.analysis.zero_structure.program import Instruction, decode, kernels_of
+from tilepass.analysis.zero_structure.types import Scalar, alignment_of, parse_type, size_of
+from tilepass.analysis.zero_structure.values import (
+    Domain,
+    Pointer,
+    Region,
+    Struct,
+    Unknown,
+    Value,
+)
 from tilepass.analysis.zero_structure.zero_bytes import ZeroBytes
 from tilepass.ir.engine import Module, parse
 
@@ -187,6 +200,7 @@ LOOP = """
         # Joined: the sum has no bound, but for that of what it starts as.
         (Limits(unroll=8), "any32"),
         (Limits(unroll=8, joins=1), "out of reach: "),
+        (Limits(unroll=8, table_bytes=0), "out of reach: more than 0 MiB of distinct values"),
         (Limits(steps=10), "out of reach: more than 10 operations to interpret"),
     ],
 )
@@ -218,6 +232,36 @@ TYPES = {
 def test_sizes_of_types(text: str) -> None:
     kind = parse_type(text)
     assert (size_of(kind), alignment_of(kind)) == TYPES[text]
+    if isinstance(kind, Scalar):
+        assert kind.floating is (text.strip("b").startswith("f"))
+
+
+ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "e4m3": 1, "e5m2": 1}
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_elements_of_a_fragment_of_words(element: str) -> None:
+    domain, size = Domain(32), ELEMENTS[element]
+    kind = Scalar("i64", 64, floating=False)
+    minus = domain.maps.together([*[domain.maps.zero(1)] * (size - 1), domain.maps.of(MINUS)])
+    whole = domain.maps.together([minus] * (8 // size))
+    assert fragment_code(domain, (whole,), (kind,), element).tolist() == [5]
+
+
+MINUS = np.full((1, 1), 5, np.uint8)
+
+
+def test_place_of_a_fragment() -> None:
+    domain = Domain(32)
+    load = SimpleNamespace(operands=(0,))
+    at, anywhere = domain.intervals.constant(8), domain.intervals.top(64)
+    for kind, offset, expected in (
+        ("private", at, 8), ("private", anywhere, None), ("shared", at, None),
+    ):  # fmt: skip
+        item = SimpleNamespace(memo={"b": (load,)})
+        machine = SimpleNamespace(env=[Pointer(Region(kind, 1), offset)])
+        found = _place(cast("Machine", machine), cast("Instruction", item), "b", (0,))
+        assert found == expected
 
 
 if __name__ == "__main__":

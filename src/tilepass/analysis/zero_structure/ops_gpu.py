@@ -270,8 +270,7 @@ def multiply(
     kinds = item.operand_types
     a_code = _code(machine, item, a, kinds[:first], detail.a_type)
     b_code = _code(machine, item, b, kinds[first:second], detail.b_type)
-    if item.site is not None:
-        _record(machine, item, state, mask, a_code, b_code)
+    _record(machine, item, state, mask, a_code, b_code)
     return _accumulated(machine, item, c, kinds[second:], a_code, b_code)
 
 

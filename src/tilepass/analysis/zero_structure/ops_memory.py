@@ -259,7 +259,7 @@ def copy_memory(
         machine.escape(value)
     if isinstance(pointer, Pointer) and pointer.region.kind == "private":
         return
-    length = values[2] if len(values) > 2 else None
+    length = values[2]
     size = length.most if isinstance(length, Interval) and length.base is None else None
     usable = size is not None and 0 < size <= machine.limits.shared_bytes
     clobber_at(machine, item, pointer, size if usable else None, state, mask, item.name)

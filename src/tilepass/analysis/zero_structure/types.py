@@ -111,8 +111,6 @@ def parse_type(text: str) -> Type:
         return Address(int(space) if space and int(space) else None)
     if match := _VECTOR.fullmatch(text):
         element = parse_type(match[2])
-        if isinstance(element, Scalar) and element.width % 8 == 0:
-            return Vector(element, tuple(int(part) for part in match[1].split("x")[:-1]))
         if isinstance(element, Scalar):
             # A vector of i1 is one element per flag in values; it never reaches memory.
             return Vector(element, tuple(int(part) for part in match[1].split("x")[:-1]))

@@ -255,11 +255,10 @@ def test_place_of_a_fragment() -> None:
     domain = Domain(32)
     load = SimpleNamespace(operands=(0,))
     at, anywhere = domain.intervals.constant(8), domain.intervals.top(64)
-    for kind, offset, expected in (
-        ("private", at, 8), ("private", anywhere, None), ("shared", at, None),
-    ):  # fmt: skip
+    own, shared = Region("private", 1), Region("shared", "smem")
+    for region, offset, expected in ((own, at, 8), (own, anywhere, None), (shared, at, None)):
         item = SimpleNamespace(memo={"b": (load,)})
-        machine = SimpleNamespace(env=[Pointer(Region(kind, 1), offset)])
+        machine = SimpleNamespace(env=[Pointer(region, offset)])
         found = _place(cast("Machine", machine), cast("Instruction", item), "b", (0,))
         assert found == expected
 

@@ -38,11 +38,10 @@ JOBS = max(1, (os.cpu_count() or 1) // SLOTS)
 # Pytest starts no test after so many seconds, and takes so many files at most.
 QUICK_SECONDS = 35
 QUICK_FILES = 20
-# Tests of statistics, packaging, command lines, the simulator's own rules, ..., and of the kernels
+# Tests of statistics, packaging, the simulator's own rules, ..., and of the kernels
 # in Triton's interpreter, which do not touch the Triton that is installed (importing it for nothing
 # but an example), or do so in a way that other tests cover for both.
 ONE_TRITON_IS_ENOUGH = (
-    "test_ab_cli.py",
     "test_ab_counters.py",
     "test_ab_library.py",
     "test_ab_nvml.py",
@@ -59,7 +58,6 @@ ONE_TRITON_IS_ENOUGH = (
     "test_core.py",
     "test_cute_*.py",
     "test_digest.py",
-    "test_dump_cli.py",
     "test_dump_diff.py",
     "test_dump_lexers.py",
     "test_dump_register_hazards.py",
@@ -70,8 +68,6 @@ ONE_TRITON_IS_ENOUGH = (
     "test_ir_loops.py",
     "test_kernels_cute*.py",
     "test_kernels_interpreted.py",
-    "test_lit_warm.py",
-    "test_opt_commands.py",
     "test_opt_requirement.py",
     "test_opt_source.py",
     "test_opt_verify.py",
@@ -79,15 +75,12 @@ ONE_TRITON_IS_ENOUGH = (
     "test_passes_cost_model.py",
     "test_rule_mutants.py",
     "test_setup.py",
-    "test_sim_plan.py",
     "test_sim_protocol_exact.py",
     "test_sim_protocol_mutants.py",
     "test_sim_protocol_rules.py",
     "test_sim_scalars.py",
-    "test_sim_scheme_mutants.py",
     "test_supervise.py",
     "test_tutorials.py",
-    "test_ws_gpu.py",
     "test_zero_structure*.py",
 )
 

@@ -48,13 +48,14 @@ tt.func @other(%a: !tt.ptr<f32>) {
 """  # noqa: E501
 
 
-def _command(tmp_path: Path, pattern: str, log: Path | None = None) -> list[str]:
-    """A command that fails with status 3 where the text matches, and counts its runs."""
+def _command(tmp_path: Path, pattern: str) -> list[str]:
+    """A command that fails where the text matches, and notes what it was run on."""
     script = tmp_path / "fails.py"
     script.write_text(
         "import re, sys\n"
-        f"open({str(log or tmp_path / 'log')!r}, 'a').write('.')\n"
-        f"if re.search({pattern!r}, open(sys.argv[1]).read(), re.DOTALL):\n"
+        "text = open(sys.argv[1]).read()\n"
+        f"open({str(tmp_path / 'log')!r}, 'a').write(repr(text) + chr(10))\n"
+        f"if re.search({pattern!r}, text, re.DOTALL):\n"
         "    sys.exit('error: found at line 7')\n"
     )
     return ["--", sys.executable, "-IS", str(script), "{}"]
@@ -121,13 +122,15 @@ def test_an_ended_search_goes_on(
         with pytest.raises(KeyboardInterrupt):
             cli_reduce(command[1:])
     capsys.readouterr()
-    assert "math.exp" in result.read_text()
+    small = result.read_text().partition("\n")[2]
+    assert "math.exp" in small
     assert result.with_name("small.mlir.tried").exists()
-    first = len((ended / "log").read_text())
+    first = (ended / "log").read_text().splitlines()
     assert main(command) == 0
     assert result.read_text().partition("\n")[2] == expected
-    # Nothing of what was tried was tried again, but for the start.
-    assert len((ended / "log").read_text()) - first < len((whole / "log").read_text())
+    # Nothing of what was tried is tried again, but for what there was to go on from.
+    again = set(first) & set((ended / "log").read_text().splitlines()[len(first) :])
+    assert again == {repr(small.rstrip())}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +151,38 @@ def test_errors(
     result = str(tmp_path / "small.mlir")
     assert main(["reduce", str(source), "-o", result, *arguments]) == 1
     assert message in capsys.readouterr().err
+    # So that the same name can be given again.
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_options_in_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "kernel.ttir")
+    assert main(["reduce", file, "--match", "(", "--", "false", "{}"]) == 1
+    assert "error: --match '(': missing ), unterminated subpattern" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["reduce", file, "--jobs", "0", "--", "false", "{}"])
+    assert "argument --jobs: '0' is not a positive number" in capsys.readouterr().err
+
+
+def test_names_that_begin_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """@helper is called, @help is not."""
+    called = KERNEL.replace("@other", "@help").replace(
+        "  tt.return\n}\ntt", "  tt.call @helper() : () -> ()\n  tt.return\n}\ntt"
+    )
+    called += "tt.func private @helper() attributes {noinline = true} {\n  tt.return\n}\n"
+    text, _ = _reduced(tmp_path, "tt.call", capsys, called)
+    assert re.findall(r"@(\w+)", text) == ["kernel", "helper", "helper"]
+
+
+def test_modules_of_the_cute_dsl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(__file__).parents[1] / "lit_tests" / "passes" / "cute"
+    source, result = tmp_path / "copies.mlir", tmp_path / "small.mlir"
+    source.write_text((folder / "cute-vectorize-copies.mlir").read_text())
+    arguments = ["reduce", str(source), "-o", str(result)]
+    assert main([*arguments, *_command(tmp_path, r"cute\.memref\.store\b|memref\.store\(")]) == 0
+    said = re.search(r"(\d+) of (\d+) operations", capsys.readouterr().out)
+    assert said
+    assert int(said[1]) < int(said[2]) / 10
 
 
 def test_a_file_of_another_reduction_is_kept(

@@ -43,7 +43,7 @@ from tilepass.sim.protocol.recorder import TooLong
 
 # ---- shared memory -------------------------------------------------------------------------------
 
-KNOWS, KNOWS_NOT = [EVER, EVER, EVER], [0, 0, 0]
+KNOWS = [EVER, EVER, EVER]
 WRITER, READER = 0, 1
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import OptionError, TilepassError
-from tilepass.core.flags import add_traceback_flag
+from tilepass.core.flags import add_traceback_flag, positive_number
 
 if TYPE_CHECKING:
     from tilepass.ir.engine import Module
@@ -107,12 +107,6 @@ def _grid(text: str) -> tuple[int, ...]:
     return sizes
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
-    return int(text)
-
-
 def _programs(text: str) -> list[tuple[int, int, int]]:
     try:
         return [(int(part), 0, 0) for part in text.split(",")]
@@ -148,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
                         "that follow from the kernel: each loop makes no trip, one, and three, "
                         "rings turn twice, arrays end within a tile; and 64 and 100); may be given "
                         "several times")  # fmt: skip
-    parser.add_argument("--seeds", type=_positive, default=3, metavar="N", help="inputs for "
+    parser.add_argument("--seeds", type=positive_number, default=3, metavar="N", help="inputs for "
                         "each shape (default 3); two files are compared on moderate, special and "
                         "wide values in turn")  # fmt: skip
     parser.add_argument("--grid", metavar="X[,Y[,Z]]", help="programs (default: as many as the "
@@ -171,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--step-limit",
-        type=_positive,
+        type=positive_number,
         default=20_000_000,
         metavar="N",
         help="operations that a launch may execute",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes
+from tilepass.core.flags import add_traceback_flag, require_two_dashes, split_command
 from tilepass.core.pass_base import Target
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point; returns the exit status. Raises TilepassError."""
-    own, command = _split_command(arguments)
+    own, command = split_command(arguments)
     parser = _parser()
     require_two_dashes(parser, own)
     options = parser.parse_args(own)
@@ -92,13 +92,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-html", action="store_true", help="write no pages")
     add_traceback_flag(parser)
     return parser
-
-
-def _split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    if "--" not in arguments:
-        return list(arguments), []
-    at = list(arguments).index("--")
-    return list(arguments[:at]), list(arguments[at + 1 :])
 
 
 def _new_dump(folder: Path) -> Path:

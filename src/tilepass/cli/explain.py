@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilepass.core.errors import OptionError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes
+from tilepass.core.flags import add_traceback_flag, require_two_dashes, split_command
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the account. Raises TilepassError."""
-    own, after = _split(list(arguments))
+    own, after = split_command(arguments)
     parser = _parser()
     require_two_dashes(parser, own)
     options = parser.parse_intermixed_args(own)
@@ -39,12 +39,6 @@ def main(arguments: Sequence[str]) -> int:
         account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
     print(account.to_json() if options.json else account.to_text())
     return 0
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The arguments before `--` and those after it, which may look like flags."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
 
 
 def _field(text: str) -> tuple[str, str]:

@@ -21,7 +21,6 @@ from typing import Literal, TextIO
 
 from tilepass.core import tracebacks, underway
 from tilepass.core.errors import TilepassError, report
-from tilepass.core.underway import NOTED
 
 Command = Callable[[Sequence[str]], int]
 
@@ -177,8 +176,6 @@ def _killed(by: signal.Signals, stack: str, output: str) -> int:
         os.kill(os.getpid(), by)
     if tracebacks.is_wanted() or "--traceback" in sys.argv:
         print(stack, file=sys.stderr)
-    from tilepass.cli.guard import crash_message
-
     print(crash_message(by, stack, output), file=sys.stderr)
     return FAILURE
 
@@ -219,7 +216,11 @@ def _frames(stack: str) -> list[_Frame]:
     crashed = next((one for one in threads if one.startswith("Current")), stack)
     found = filter(None, map(_FRAME.match, crashed.splitlines()))
     frames = [_Frame(match[1], int(match[2]), match[3]) for match in found]
-    noted = [line.removeprefix(NOTED) for line in stack.splitlines() if line.startswith(NOTED)]
+    noted = [
+        line.removeprefix(underway.NOTED)
+        for line in stack.splitlines()
+        if line.startswith(underway.NOTED)
+    ]
     # Outside of what a deep recursion leaves of the stack.
     return [*frames, *(_Frame("", 0, name) for name in reversed(noted))]
 

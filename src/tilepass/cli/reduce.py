@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import OptionError, TilepassError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes
+from tilepass.core.files import write_whole
+from tilepass.core.flags import (
+    add_traceback_flag,
+    positive_number,
+    require_two_dashes,
+    split_command,
+)
 
 if TYPE_CHECKING:
     from tilepass.ir.engine import Module
@@ -25,10 +31,12 @@ _HEADER = "// tilepass reduce: "
 def main(arguments: Sequence[str]) -> int:
     """Write the reduced IR; returns 0. Raises TilepassError where the command does not fail."""
     parser = _parser()
-    require_two_dashes(parser, arguments)
-    options = parser.parse_args(arguments)
-    if not any("{}" in word for word in options.command):
+    own, words = split_command(arguments)
+    require_two_dashes(parser, own)
+    options = parser.parse_args(own)
+    if not any("{}" in word for word in words):
         raise OptionError("the command has no {} for the file's name")
+    match = _pattern(options.match) if options.match else None
     from tilepass.opt.light_triton import load_libtriton
 
     load_libtriton()
@@ -39,21 +47,19 @@ def main(arguments: Sequence[str]) -> int:
 
     text = read_source(options.file).text
     output = Path(options.output or f"{Path(options.file).stem}-reduced.mlir")
-    header = _HEADER + _digest(text, *options.command, options.match or "")
+    header = _HEADER + _digest(text, *words, options.match or "")
     tried_file = output.with_name(output.name + ".tried")
     text = _unfinished(output, header) or text
     read, printed = _cute() if is_cute(text) else _triton(with_places="loc(" in text)
     module = read(text)
-    words, match = options.command, re.compile(options.match) if options.match else None
     before, started = size(module), time.monotonic()
     # What a search that was ended has tried; this one adds to it.
     tried = set(tried_file.read_text().split()) if tried_file.exists() else set[str]()
 
     def keep(smaller: str) -> None:
-        _replace(output, f"{header}\n{smaller}\n")
-        tried_file.write_text("\n".join(tried))
+        write_whole(output, f"{header}\n{smaller}\n")
+        write_whole(tried_file, "\n".join(tried))
 
-    keep(printed(module))
     search = reduce(
         module,
         text,
@@ -101,11 +107,11 @@ def _unfinished(output: Path, header: str) -> str | None:
     raise OptionError(f"{output} exists and is not from a reduction of this file by this command")
 
 
-def _replace(path: Path, text: str) -> None:
-    """So that whoever ends the process leaves the old text or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(text)
-    os.replace(new, path)
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise OptionError(f"--match '{text}': {error}") from error
 
 
 def _triton(*, with_places: bool) -> tuple[Callable[[str], Module], Callable[[Module], str]]:
@@ -150,9 +156,8 @@ def _parser() -> argparse.ArgumentParser:
                         "the same first error")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds after "
                         "which a run is ended and counts as no failure (60)")  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
+    parser.add_argument("--jobs", type=positive_number, default=os.cpu_count() or 1, metavar="N",
                         help="runs side by side (as many as processors)")  # fmt: skip
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help=argparse.SUPPRESS)
     add_traceback_flag(parser)
     return parser
 

@@ -29,6 +29,21 @@ def require_two_dashes(parser: argparse.ArgumentParser, arguments: Sequence[str]
             parser.error(f"'{match[0]}' has two dashes: -{match[0]}")
 
 
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command's own arguments, and after `--` those of the program that it runs."""
+    if "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def positive_number(text: str) -> int:
+    """The value of an option that counts something. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
+    return int(text)
+
+
 class _Traceback(argparse.Action):
     def __call__(self, *_: Any) -> None:
         os.environ[tracebacks.VARIABLE] = "1"

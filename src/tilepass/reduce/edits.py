@@ -22,6 +22,7 @@ Apply = Callable[[], None]
 
 _TERMINATORS = re.compile(r".*\.(yield|return|condition|warp_return|warp_yield|br|cond_br)$")
 _FUNCTIONS = ("tt.func", "func.func", "gpu.func")
+_SYMBOL = re.compile(r'@"?([\w.$-]+)')
 _FOR, _IF, _CONSTANT = "scf.for", "scf.if", "arith.constant"
 _PARTITIONS = "ttg.warp_specialize.partitions"
 _NEEDED = ("value", "sym_name", "function_type", "operandSegmentSizes", "resultSegmentSizes")
@@ -76,16 +77,15 @@ def _is_unused(operation: ir.Operation) -> bool:
 
 def _functions(module: Module) -> list[Apply]:
     """Erase a function."""
-    return [
-        each.erase
-        for each in engine.operations(module)
-        if each.name in _FUNCTIONS and not _is_called(module, each)
-    ]
+    return [each.erase for each in _uncalled(module)]
 
 
-def _is_called(module: Module, function: ir.Operation) -> bool:
-    name = str(function.attributes["sym_name"]).strip('"')
-    return f"@{name}" in str(module).replace(f"sym_name = @{name}", "")
+def _uncalled(module: Module) -> list[ir.Operation]:
+    """The functions that no operation of the module names."""
+    # In generic form a function's own name is a string.
+    named = set(_SYMBOL.findall(engine.print_generic(module)))
+    functions = [each for each in engine.operations(module) if each.name in _FUNCTIONS]
+    return [each for each in functions if str(each.attributes["sym_name"]).strip('"') not in named]
 
 
 def _operations(module: Module) -> list[Apply]:
@@ -351,8 +351,8 @@ def _parameters(module: Module) -> list[Apply]:
     """Drop a parameter of a function that nobody uses."""
     return [
         partial(_drop_parameter, each, index)
-        for each in engine.operations(module)
-        if each.name in _FUNCTIONS and each.regions[0].blocks and not _is_called(module, each)
+        for each in _uncalled(module)
+        if each.regions[0].blocks
         for index, argument in enumerate(each.regions[0].blocks[0].arguments)
         if not len(list(argument.uses))
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from tilepass.core.errors import ParseError, TilepassError
 from tilepass.ir import engine
 from tilepass.ir.engine import Module
+from tilepass.ir.values import plain_values
 from tilepass.reduce.edits import KINDS, CannotEdit, Kind, dimensions, tidy, with_dimension
 from tilepass.reduce.trial import Command, Failing, Run, require_failure
 
@@ -55,7 +56,7 @@ class Reduction:
         tidy(tidied)
         if _digest(tidied) == _digest(self.module):
             return True
-        return self._first_failing(iter([tidied])) is not None
+        return self._first_failing([tidied]) is not None
 
     def _shrink(self, kind: Kind, tidies: bool) -> None:
         start, count = 0, len(kind.find(self.module))
@@ -84,42 +85,47 @@ class Reduction:
     def _shrink_dimensions(self) -> None:
         for old in dimensions(engine.print_generic(self.module)):
             for new in dict.fromkeys((16, old // 2)):
-                text = engine.print_generic(self.module)
-                smaller = with_dimension(text, old, new)
-                if self._first_failing(_parsed(each) for each in (smaller,)) is not None:
+                smaller = with_dimension(engine.print_generic(self.module), old, new)
+                if self._first_failing([_parsed(smaller)]) is not None:
                     break
 
     def _first_failing(self, candidates: Iterable[Module | None]) -> int | None:
         """Go on with the first candidate on which the command fails as before; its number."""
         waiting, under_way = enumerate(candidates), deque[tuple[int, Module, str, Run]]()
-        while True:
-            while len(under_way) < self.jobs and (following := next(waiting, None)):
-                at, module = following
-                digest = _digest(module) if module else ""
-                if module and digest not in self.tried:
-                    self.tried.add(digest)
-                    run = self.command.start(lambda module=module: self.print(module), self.folder)
-                    under_way.append((at, module, digest, run))
-            if not under_way:
-                return None
-            at, module, _, run = under_way.popleft()
-            self.runs += 1
-            if run.result() != self.failing:
+        try:
+            while True:
+                while len(under_way) < self.jobs and (following := next(waiting, None)):
+                    at, module = following
+                    digest = _digest(module) if module else ""
+                    if module and digest not in self.tried:
+                        self.tried.add(digest)
+                        under_way.append((at, module, digest, self._start(module)))
+                if not under_way:
+                    return None
+                at, module, _, run = under_way[0]
+                failing = run.result()
+                self.runs += 1
+                under_way.popleft()
+                if failing == self.failing:
+                    self.module = module
+                    self.keep(run.text())
+                    return at
                 run.remove()
-                continue
-            self.module = module
-            self.keep(run.text())
-            for *_, digest, other in under_way:
+        finally:
+            for *_, digest, run in under_way:
                 # Not known to pass: it was not waited for.
-                other.stop()
-                other.remove()
+                run.stop()
+                run.remove()
                 self.tried.discard(digest)
-            run.remove()
-            return at
+
+    def _start(self, module: Module) -> Run:
+        return self.command.start(lambda: self.print(module), self.folder)
 
 
 def _digest(module: Module) -> str:
-    return hashlib.sha256(engine.print_generic(module).encode()).hexdigest()[:24]
+    """Of a module without its locations, which are others once its text has been read again."""
+    text = engine.print_readable(module, locations=False, generic=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _parsed(text: str) -> Module | None:
@@ -129,6 +135,7 @@ def _parsed(text: str) -> Module | None:
         return None
 
 
+@plain_values()
 def reduce(
     module: Module,
     text: str,
@@ -138,15 +145,18 @@ def reduce(
     tried: set[str],
     jobs: int = os.cpu_count() or 1,
 ) -> Reduction:
-    """Make a module small while the command fails on it as it does on `text`.
+    """Make a module small while the command fails on it as it does on `text`; `keep` is called
+    with the module's own text first.
 
-    Raises TilepassError where it does not fail on that.
+    Raises TilepassError where the command does not fail on that.
     """
     with tempfile.TemporaryDirectory(prefix="tilepass-reduce-") as name:
         folder = Path(name)
         failing = require_failure(command, text, folder)
-        if require_failure(command, printed(module), folder) != failing:
+        whole = printed(module)
+        if require_failure(command, whole, folder) != failing:
             raise TilepassError("the command fails otherwise on the module as it is printed")
+        keep(whole)
         search = Reduction(module, command, failing, printed, folder, keep, tried, jobs)
         search.tried.add(_digest(module))
         search.run()

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilepass.core.errors import TilepassError
@@ -95,11 +95,8 @@ class Run:
     command: Command
     folder: Path
     process: int
-    started: float = 0.0
+    started: float = field(default_factory=time.monotonic)
     _status: int | None = None
-
-    def __post_init__(self) -> None:
-        self.started = time.monotonic()
 
     def result(self) -> Failing | None:
         """How the command failed; None where it did not, was too slow, or the module is invalid."""

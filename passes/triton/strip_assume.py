@@ -9,7 +9,7 @@ from tilepass.ir import engine
 from tilepass.ir.effects import is_pure
 from tilepass.ir.engine import Module, Operation, ir
 from tilepass.ir.loops import defining_operation, is_inside_operation
-from tilepass.ir.walks import module_integer
+from tilepass.ir.walks import is_used, module_integer
 
 ASSUME = "llvm.intr.assume"
 SPECIALIZE = "tt.warp_specialize"
@@ -88,7 +88,7 @@ def _erase_unused(value: ir.Value) -> None:
         operation = defining_operation(pending.pop())
         if operation is None or not is_pure(operation):
             continue
-        if any(True for result in operation.results for _ in result.uses):
+        if is_used(operation):
             continue
         pending.extend(operation.operands)
         operation.erase()

@@ -19,6 +19,7 @@ from tilepass.ir.build import set_attribute
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir
+from tilepass.ir.walks import is_used
 
 from .consumers import window_consumers
 from .description import PersistentNest
@@ -75,7 +76,6 @@ def build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
 def _erase_unused(operations: Sequence[Operation]) -> None:
     """Erase tensors that nothing uses any more: their layouts are for other numbers of warps."""
     for each in reversed(operations):
-        used = any(True for result in each.results for _ in result.uses)
         only_reads = not effects_of(each) & ~Effect.READ
-        if touches_tensors(each) and only_reads and not used:
+        if touches_tensors(each) and only_reads and not is_used(each):
             each.erase()

@@ -13,6 +13,11 @@ def users(value: ir.Value) -> list[Operation]:
     return [use.owner.operation for use in value.uses]
 
 
+def is_used(operation: Operation) -> bool:
+    """Whether anything uses a result of an operation."""
+    return any(True for result in operation.results for _ in result.uses)
+
+
 def nested(operation: Operation) -> list[Operation]:
     """The operations in the regions of an operation, at any depth, itself left out."""
     return engine.operations(operation)[1:]

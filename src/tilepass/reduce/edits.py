@@ -16,6 +16,7 @@ from tilepass.ir import engine
 from tilepass.ir.build import Builder, all_attributes
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Module, ir
+from tilepass.ir.walks import ancestors, is_used, users
 
 Apply = Callable[[], None]
 """Changes a module at one site; may raise CannotEdit."""
@@ -68,11 +69,11 @@ def _inner(module: Module) -> list[ir.Operation]:
 
 
 def _is_unused(operation: ir.Operation) -> bool:
-    if any(len(list(result.uses)) for result in operation.results):
+    if is_used(operation):
         return False
     effects = effects_of(operation)
     # A buffer without a user is allocated for nothing.
-    return not effects & ~Effect.READ or (operation.name == "ttg.local_alloc")
+    return not effects & ~Effect.READ or operation.name == "ttg.local_alloc"
 
 
 def _functions(module: Module) -> list[Apply]:
@@ -98,7 +99,7 @@ def _operations(module: Module) -> list[Apply]:
             found.append(partial(_remove, each))
             continue
         first = constants.setdefault(each.attributes["value"], each)
-        if not len(list(each.results[0].uses)):
+        if not is_used(each):
             found.append(each.erase)
         elif first != each and first.block == each.block:
             found.append(partial(_replace, each, first))
@@ -112,7 +113,7 @@ def _replace(operation: ir.Operation, other: ir.Operation) -> None:
 
 def _remove(operation: ir.Operation) -> None:
     for index, result in enumerate(operation.results):
-        if len(list(result.uses)):
+        if users(result):
             result.replace_all_uses_with(_instead(operation, index))
     operation.erase()
 
@@ -179,11 +180,9 @@ def _zero_attribute(type_: ir.Type) -> ir.Attribute | None:
 
 def _entry(operation: ir.Operation) -> ir.Block | None:
     """The first block of the function around an operation."""
-    around = operation
-    while around is not None and around.name not in _FUNCTIONS:
-        parent = around.parent
-        around = parent.operation if parent is not None else None
-    return around.regions[0].blocks[0] if around is not None else None
+    around = [operation, *ancestors(operation)]
+    function = next((each for each in around if each.name in _FUNCTIONS), None)
+    return function.regions[0].blocks[0] if function is not None else None
 
 
 def _regions(module: Module) -> list[Apply]:
@@ -273,7 +272,7 @@ def _captures(module: Module) -> list[Apply]:
         found += [
             partial(_drop_capture, holder, blocks, index)
             for index in range(len(holder[0].operands))
-            if not any(len(list(block.arguments[index].uses)) for block in blocks)
+            if not any(users(block.arguments[index]) for block in blocks)
         ]
     return found
 
@@ -354,7 +353,7 @@ def _parameters(module: Module) -> list[Apply]:
         for each in _uncalled(module)
         if each.regions[0].blocks
         for index, argument in enumerate(each.regions[0].blocks[0].arguments)
-        if not len(list(argument.uses))
+        if not users(argument)
     ]
 
 

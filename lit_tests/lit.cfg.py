@@ -71,8 +71,9 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".ttir", ".ttgir", ".py", ".test"]
 config.excludes = ["Inputs", "lit.cfg.py", "lit.local.cfg", "warm.py"]
 config.test_source_root = str(HERE)
-# One folder per Triton version: two suites may run at the same time.
-config.test_exec_root = str(HERE.parent / "build" / "lit" / "-".join(map(str, triton_version())))
+# One folder per Triton version and tested package: several suites may run at the same time.
+root = Path(lit_config.params.get("source", HERE)).parent / "build" / "lit"
+config.test_exec_root = str(root / "-".join(map(str, triton_version())))
 config.available_features |= features()
 
 # A user's settings must not reach the tests, nor the tests a user's caches.

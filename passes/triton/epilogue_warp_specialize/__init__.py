@@ -27,17 +27,19 @@ source's layouts and with the source's warps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 
 from tilepass.analysis.loop_attributes import lost_by_specializing
 from tilepass.analysis.nest_facts import DOTS_OF_ALL_TARGETS, dots_in, nest_facts
 from tilepass.core.anchor import Anchor
-from tilepass.core.decisions import Choice, Decision, Fact
+from tilepass.core.decisions import Choice, Fact
 from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
-from tilepass.ir.engine import Module, copied_at
+from tilepass.ir.engine import Module, Operation, copied_at
 from tilepass.ir.loops import Loop, nest_of
+from tilepass.ir.walks import function_of
 
 from .build import build
 from .cost_model import epilogue_work, scheme_choice
@@ -143,12 +145,16 @@ class EpilogueWarpSpecialize(Pass):
         if self.options.scheme == "none":
             return
         for loop in candidate_loops(module):
-            nest = self._match(loop, context)
+            # Built in a copy, which is what a trial compiles and, if that is for it, takes over.
+            copy, operation = copied_at(module, loop.operation)
+            nest = self._match(Loop(operation), context)
             plans: Mapping[str, Plan] = self._plans(nest, context) if nest else {}
             facts = self._facts(nest, plans, context) if nest and plans else None
-            if nest and facts:
-                decision = self._choice(nest, facts, module, context)
-                self._build(nest, plans.get(decision.value), decision, context)
+            if not nest or not facts:
+                continue
+            forms = {_AS_IT_IS: module, **dict.fromkeys(plans, copy)}
+            if self._build(nest, plans, facts, forms, context):
+                _take_over(module, copy, nest.function, function_of(loop.operation))
 
     def _match(self, loop: Loop, context: PassContext) -> PersistentNest | None:
         nest = _limited_registers(loop, context) or attempt(
@@ -172,38 +178,45 @@ class EpilogueWarpSpecialize(Pass):
                 self._refuse(nest.outer, refusal, context)
         return plans
 
-    def _choice(
+    def _build(
         self,
         nest: PersistentNest,
+        plans: Mapping[str, Plan],
         facts: Mapping[str, Fact],
-        module: Module,
+        forms: Mapping[str, Module],
         context: PassContext,
-    ) -> Decision:
-        """The scheme that the user forces, or the cost model's unless a trial speaks against it."""
-        return context.decide(
+    ) -> bool:
+        """Build the scheme that the user forces, or the cost model's unless a trial speaks against
+        it; tells whether it is to stay. `forms` are the modules of the schemes, the nest's own but
+        for the source's form."""
+        place = context.remarks.place
+        outer = place(nest.outer.operation)
+        made_once = [place(each) for each in nest.invariant if each.name in DESCRIPTOR_MAKERS]
+
+        @cache
+        def form(name: str) -> Module:
+            if name in plans:
+                build(nest, plans[name], _machine(context))
+            return forms[name]
+
+        decision = context.decide(
             "warp-specialize",
-            nest.outer.operation,
+            outer,
             facts,
             forced=None if self.options.scheme == "auto" else self.options.scheme,
             model=scheme_choice,
             default=Choice(_AS_IT_IS, "no measurement covers these facts"),
-            forms=Forms(
-                _AS_IT_IS, lambda name: self._form(module, nest, name, context), _loss(nest)
-            ),
+            forms=Forms(_AS_IT_IS, form, _loss(nest)),
         )
-
-    def _build(
-        self, nest: PersistentNest, plan: Plan | None, decision: Decision, context: PassContext
-    ) -> None:
-        outer = nest.outer.operation
+        plan = plans.get(decision.value)
         if plan is None:
             context.remarks.missed(outer, f"left as it is: {decision}")
-            return
+            return False
         context.remarks.passed(outer, f"{plan}: {decision}")
-        for each in nest.invariant:
-            if each.name in DESCRIPTOR_MAKERS:
-                context.remarks.passed(each, "made once, before the tile loop")
-        build(nest, plan, _machine(context))
+        for each in made_once:
+            context.remarks.passed(each, "made once, before the tile loop")
+        form(decision.value)
+        return True
 
     def _plan(self, name: str, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         return attempt(self._choose, SCHEMES[name], nest, machine, at=nest.dot)
@@ -211,20 +224,6 @@ class EpilogueWarpSpecialize(Pass):
     def _choose(self, scheme: Scheme, nest: PersistentNest, machine: Machine) -> Plan | Refusal:
         refusal = scheme.obstacle(nest, machine) or late_refusal(nest, self.options)
         return refusal or choose(scheme, nest, self.options, machine.limits)
-
-    def _form(
-        self, module: Module, nest: PersistentNest, name: str, context: PassContext
-    ) -> Module:
-        """A copy of the module in which a scheme has been built, or none."""
-        copy, operation = copied_at(module, nest.outer.operation)
-        if name != _AS_IT_IS:
-            machine, same = _machine(context), match(Loop(operation), context.target)
-            assert isinstance(same, PersistentNest)
-            # Building stands on what a nest was asked before: its plan is made, not taken over.
-            plan = self._plan(name, same, machine)
-            assert isinstance(plan, Plan)
-            build(same, plan, machine)
-        return copy
 
     def _facts(
         self, nest: PersistentNest, plans: Mapping[str, Plan], context: PassContext
@@ -245,6 +244,15 @@ class EpilogueWarpSpecialize(Pass):
         asked_for = scheme != "auto" and _can_be_meant(loop)
         forced = f"scheme={scheme}, but this loop cannot be specialized so" if asked_for else ""
         context.refuse(refusal, "not specialized", forced=forced)
+
+
+def _take_over(module: Module, copy: Module, function: Operation, original: Operation) -> None:
+    """Put a function of a copy of the module in the original's place; the copy is used up."""
+    function.move_before(original)
+    original.erase()
+    warps = "ttg.num-warps"
+    if warps in copy.operation.attributes:
+        module.operation.attributes[warps] = copy.operation.attributes[warps]
 
 
 def _facts_of(

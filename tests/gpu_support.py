@@ -17,7 +17,7 @@ from typing import Any
 from frontend_kernels import add_kernel
 from triton import knobs
 
-from tilepass.cli.run import program_environment
+from tilepass.subjects.program import program_environment
 
 BLOCK = 128
 ON, OTHER = "rewrite-add", "rewrite-add{to=subf}"

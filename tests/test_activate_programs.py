@@ -15,7 +15,7 @@ from frontend_support import REWRITE_ADD, write_pass
 
 import tilepass
 from tilepass.cli.main import main
-from tilepass.cli.run import program_environment
+from tilepass.subjects.program import program_environment
 
 SITE = Path(tilepass.__file__).parent / "_site"
 # What an activated process can be told by, without compiling anything.
@@ -178,7 +178,10 @@ def test_a_start_loads_nothing_more(rewrite: Path) -> None:
     after = run(program, with_pipeline("rewrite-add", rewrite)).stdout.split()
     own = {
         "sitecustomize",
-        *(f"tilepass{name}" for name in ("", ".executed", "._startup", ".after_import")),
+        *(
+            f"tilepass{name}"
+            for name in ("", ".executed", "._startup", ".after_import", ".variables")
+        ),
     }
     assert set(after) - set(before) <= {*own, "__future__"}
     assert own <= set(after)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cute_support import PASSES, count_mmas
 
-from tilepass.cli.run import program_environment
+from tilepass.subjects.program import program_environment
 
 pytestmark = pytest.mark.traces
 

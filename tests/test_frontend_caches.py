@@ -27,8 +27,8 @@ from triton import knobs
 from triton.runtime import _async_compile, autotuner, jit
 
 from tilepass.activate import enabled
-from tilepass.cli.run import program_environment
 from tilepass.frontends import cache_key
+from tilepass.subjects.program import program_environment
 
 ON = "rewrite-add"
 OTHER = "rewrite-add{to=subf}"

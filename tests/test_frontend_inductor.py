@@ -13,7 +13,7 @@ import pytest
 from frontend_support import write_rewrite
 
 from tilepass.activate import enabled
-from tilepass.cli.run import program_environment
+from tilepass.subjects.program import program_environment
 
 pytest.importorskip("torch")
 

@@ -11,7 +11,6 @@ import pytest
 from frontend_support import compile_kernel, operation_of, write_pass, write_rewrite
 
 from tilepass.activate import enabled
-from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
 from tilepass.core.pass_base import CompilerVersion, PassContext
 from tilepass.core.remarks import RemarkSink
@@ -19,6 +18,7 @@ from tilepass.frontends.cache_key import pipeline_key
 from tilepass.frontends.cute.rewriting import rewrite
 from tilepass.frontends.placed import place_passes
 from tilepass.ir import engine
+from tilepass.subjects.program import program_environment
 
 _RAISES = (
     "from tilepass.ir import engine\n"

@@ -20,7 +20,6 @@ from triton.compiler import ASTSource
 from tilepass import _startup
 from tilepass.activate import enabled
 from tilepass.cli.main import main
-from tilepass.cli.run import program_environment
 from tilepass.core.errors import OptionError, PassFailure
 from tilepass.core.pass_base import PassContext
 from tilepass.core.remarks import RemarkSink
@@ -31,6 +30,7 @@ from tilepass.ir import engine
 from tilepass.passes.triton.strip_assume import StripAssume
 from tilepass.sim import compiler
 from tilepass.sim.faults import SimulatorFailure
+from tilepass.subjects.program import program_environment
 
 assembly_kernel = cast("Any", validate_kernels).assembly_kernel
 late_kernel = cast("Any", validate_kernels).late_kernel

@@ -6,6 +6,8 @@
     TILEPASS_VALIDATE 1: execute what passes rewrote, as of `--validate` (0 or unset: do not)
     TILEPASS_VALIDATE_SHAPES  sizes for that, which they imply; separated by `;`
     TILEPASS_ON_FAILURE  skip: a pass that fails is left out of the kernel (default: stop)
+    TILEPASS_COMPILE_ONLY  a target (cuda:90): the program finds such a GPU, and its kernels are
+                      compiled and not run; `cuda:90 all`: autotuners compile every configuration
     TILEPASS_DUMP     what `tilepass dump-ir` wants recorded (see dump.environment)
     TILEPASS_TRACEBACK  1: errors of passes come with their traceback
 
@@ -22,22 +24,26 @@ import os
 import sys
 
 from tilepass.after_import import AfterImport
+from tilepass.variables import (
+    COMPILE_ONLY,
+    DUMP,
+    LOAD,
+    ON_FAILURE,
+    PIPELINE,
+    REMARKS,
+    SHAPES_SEPARATOR,
+    VALIDATE,
+    VALIDATE_SHAPES,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from tilepass.core.pass_base import Target
     from tilepass.frontends.observing import StageObserver
 
-PIPELINE = "TILEPASS"
-LOAD = "TILEPASS_LOAD"
-REMARKS = "TILEPASS_REMARKS"
-VALIDATE = "TILEPASS_VALIDATE"
-VALIDATE_SHAPES = "TILEPASS_VALIDATE_SHAPES"
-SHAPES_SEPARATOR = ";"
-ON_FAILURE = "TILEPASS_ON_FAILURE"
-DUMP = "TILEPASS_DUMP"
 _FAILURE = 2
 # The second is what programs that use the CuTe DSL import of `cutlass`. Tilepass itself imports
 # the bindings, and that part alone.
@@ -50,6 +56,7 @@ _validate = os.environ.get(VALIDATE, "")
 _shapes = [text for text in os.environ.get(VALIDATE_SHAPES, "").split(SHAPES_SEPARATOR) if text]
 _on_failure = os.environ.get(ON_FAILURE, "") or "stop"
 _dump = os.environ.get(DUMP, "")
+_compile_only = os.environ.get(COMPILE_ONLY, "")
 _waiting: list[AfterImport] = []
 
 
@@ -174,5 +181,42 @@ def install() -> None:
         _waiting.extend(AfterImport(compiler, activate) for compiler in _COMPILERS)
 
 
+def _stand_in_for_gpu() -> None:
+    """Let the program find a GPU when it imports torch, and compile only when it imports Triton."""
+    for module, stand_in in (("torch", _stand_in_for_torch), ("triton", _stand_in_for_driver)):
+        if module in sys.modules:
+            stand_in()
+        else:
+            AfterImport(module, stand_in)
+
+
+def _stand_in_for_torch() -> None:
+    try:
+        from tilepass.without_gpu.program import install_torch
+
+        install_torch(_target()[0])
+    except Exception as error:
+        _stop(error)
+
+
+def _stand_in_for_driver() -> None:
+    try:
+        from tilepass.without_gpu.program import install_driver
+
+        install_driver(*_target())
+    except Exception as error:
+        _stop(error)
+
+
+def _target() -> tuple[Target, str]:
+    """The target, and whether autotuners compile `all` configurations or the first that fits."""
+    from tilepass.core.pass_base import Target
+
+    target, _, configurations = _compile_only.partition(" ")
+    return Target.parse(target, COMPILE_ONLY), configurations
+
+
 if _pipeline:
     install()
+    if _compile_only:
+        _stand_in_for_gpu()

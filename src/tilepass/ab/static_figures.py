@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.ab.arms import arm_enabled, fresh_compilation
-from tilepass.ab.compile_only import compile_only
 from tilepass.ab.cute import CuteSubject
 from tilepass.ab.events import (
     ArmFailed,
@@ -28,6 +27,7 @@ from tilepass.binary.figures import KernelFigures, kernel_figures
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton.targets import gpu_target
+from tilepass.without_gpu.driver import compile_only
 
 
 def compile_points(job: Job, subject: Subject, arch: int, emit: Callable[[Event], None]) -> None:
@@ -107,7 +107,7 @@ class _Compiler:
             return (kernel_fact(compiled.metadata.name, compiled.metadata_group),)
         inputs = subject.make_inputs(point.shape, self._job.seed(index), config, device="cpu")
         launcher = subject.launcher(inputs, config)
-        with compile_only(self._arch), self._log.launches() as launched:
+        with compile_only(Target("cuda", self._arch)), self._log.launches() as launched:
             launcher()
         if not launched:
             raise TilepassError("the function launched no Triton kernel")

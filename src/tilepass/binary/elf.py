@@ -12,6 +12,9 @@ from tilepass.core.errors import TilepassError
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _EXECUTABLE = 0x4
+_VECTOR_REGISTERS = b".vgpr_count"
+# As `readelf` names them for cubins: EIFMT_SVAL and EIATTR_REGCOUNT.
+_SIZED, _REGISTER_COUNT = 0x04, 0x2F
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,31 @@ def code_hash(binary: bytes) -> str:
         if section.flags & _EXECUTABLE:
             digest.update(section.name.encode() + b"\0" + section.content + b"\0")
     return digest.hexdigest()
+
+
+def registers(binary: bytes) -> int:
+    """Registers of a thread, of the kernel that takes the most; 0 where the binary does not say.
+
+    Raises TilepassError.
+    """
+    if (at := binary.rfind(_VECTOR_REGISTERS)) >= 0:
+        # MessagePack: small numbers are a byte, larger ones follow one that tells their size.
+        at += len(_VECTOR_REGISTERS)
+        return binary[at] if binary[at] < 0x80 else binary[at + 1]
+    content = next((each.content for each in sections(binary) if each.name == ".nv.info"), b"")
+    return max(_register_counts(content), default=0)
+
+
+def _register_counts(info: bytes) -> Iterator[int]:
+    """Of the records of `.nv.info`: format, attribute, size or value, and what the size counts."""
+    at = 0
+    while at + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == _SIZED:
+            if attribute == _REGISTER_COUNT:
+                yield struct.unpack_from("<II", info, at)[1]
+            at += size
 
 
 def _sections(binary: bytes) -> Iterator[Section]:

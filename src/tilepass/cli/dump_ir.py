@@ -152,19 +152,18 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
 def _dump_program(
     command: list[str], options: argparse.Namespace, recorder_options: RecorderOptions
 ) -> int:
-    from tilepass._startup import DUMP
-    from tilepass.cli.run import program_environment
-    from tilepass.dump.environment import EMPTY_PIPELINE, VARIABLES, encode
-    from tilepass.dump.program import run_program
+    from tilepass.dump.environment import encode
     from tilepass.dump.store import DumpError
     from tilepass.frontends.placed import place_passes
+    from tilepass.subjects.program import ANEW, program_environment, run_program
+    from tilepass.variables import DUMP, EMPTY_PIPELINE
 
     # What there is to say about the files, the program says.
     place_passes(options.pipeline, options.load, quiet=True)
     environment = program_environment(
         os.environ, options.pipeline or EMPTY_PIPELINE, options.load, "missed"
     )
-    environment |= {**VARIABLES, DUMP: encode(recorder_options)}
+    environment |= {**ANEW, DUMP: encode(recorder_options)}
     status = run_program(command, environment)
     try:
         reports, others = _finish(recorder_options.folder, options.no_html)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import tilepass
-from tilepass import _startup
 from tilepass.core.errors import TilepassError
-from tilepass.core.flags import add_traceback_flag
+from tilepass.core.flags import add_compile_only_flags, add_traceback_flag
 
 _DESCRIPTION = """\
 Run a program in which Triton and the CuTe DSL compile with a pipeline of passes, each with those
@@ -49,6 +46,12 @@ without any of them; where the assembler fails on it, the compilation ends in an
 While passes for CuTe are in force, libraries are told to leave their own caches of CuTe kernels on
 disk alone (FlashInfer, FlashAttention, QuACK: by the variables that they have for it): those are
 keyed by shapes and options, and know nothing of passes.
+
+With --compile-only the program needs no GPU. It finds one of the target: torch.cuda answers as on
+such a machine, "cuda" tensors lie in the host's memory, and what the program launches is compiled
+with the specialization and the options of the launch, and does nothing. What it prints of results
+and times means nothing; a check of its own that fails for that becomes a note. The last line says
+what was compiled.
 """
 
 
@@ -62,50 +65,31 @@ def main(arguments: Sequence[str]) -> int:
     if not command:
         _parser().error("the program to run is missing (tilepass run -p PIPELINE -- python app.py)")
     shapes: list[str] = options.validate_shapes
-    _check(options.pipeline, options.load, options.remarks, shapes)
+    from tilepass.subjects.program import compile_only_asked, program_environment
+    from tilepass.variables import EMPTY_PIPELINE
+
+    compile_only = compile_only_asked(
+        options.target, asked=options.compile_only, all_configurations=options.all_configs
+    )
+    if options.pipeline is None and compile_only is None:
+        _parser().error("the following arguments are required: -p/--pipeline")
+    pipeline = options.pipeline or EMPTY_PIPELINE
+    _check(pipeline, options.load, options.remarks, shapes)
     environment = program_environment(
         os.environ,
-        options.pipeline,
+        pipeline,
         options.load,
         options.remarks,
         validate=options.validate,
         shapes=shapes,
         on_failure=options.on_failure,
+        compile_only=compile_only,
     )
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, environment)
     except OSError as error:
         raise TilepassError(f"cannot run '{command[0]}': {error.strerror}") from error
-
-
-def program_environment(
-    environment: Mapping[str, str],
-    pipeline: str,
-    load: Sequence[str],
-    remarks: str,
-    *,
-    validate: bool = False,
-    shapes: Sequence[str] = (),
-    on_failure: str = "stop",
-) -> dict[str, str]:
-    """The environment in which a program runs with a pipeline, of one that has none or another."""
-    site = str(Path(tilepass.__file__).parent / "_site")
-    inherited = [
-        folder
-        for folder in environment.get("PYTHONPATH", "").split(os.pathsep)
-        if folder and folder != site
-    ]
-    return {
-        **environment,
-        "PYTHONPATH": os.pathsep.join([site, *inherited]),
-        _startup.PIPELINE: pipeline,
-        _startup.LOAD: os.pathsep.join(str(Path(path).resolve()) for path in load),
-        _startup.REMARKS: remarks,
-        _startup.VALIDATE: "1" if validate else "",
-        _startup.ON_FAILURE: on_failure,
-        _startup.VALIDATE_SHAPES: _startup.SHAPES_SEPARATOR.join(shapes),
-    }
 
 
 def _check(pipeline: str, load: Sequence[str], remarks: str, shapes: Sequence[str]) -> None:
@@ -127,12 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tilepass run",
         usage="tilepass run -p PIPELINE [--load FILE] [--remarks KINDS] [--validate] "
-        "[--validate-shapes SHAPES] [--on-failure stop|skip] -- PROGRAM [ARGUMENT ...]",
+        "[--validate-shapes SHAPES] [--on-failure stop|skip] "
+        "[--compile-only] [--target BACKEND:ARCH] [--all-configs] -- PROGRAM [ARGUMENT ...]",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "-p", "--pipeline", required=True, help="the passes, e.g. 'flatten-loops{mode=on}'"
+        "-p",
+        "--pipeline",
+        help="the passes, e.g. 'flatten-loops{mode=on}' (with --compile-only: none)",
     )
     parser.add_argument(
         "--load", action="append", default=[], metavar="FILE", help="a Python file with passes"
@@ -160,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         default="stop",
         help="what happens to a kernel in which a pass fails (default: stop)",
     )
+    add_compile_only_flags(parser)
     add_traceback_flag(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM")
     return parser

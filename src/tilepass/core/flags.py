@@ -19,6 +19,17 @@ def add_traceback_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--traceback", action=_Traceback, nargs=0, help=text)
 
 
+def add_compile_only_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags with which a program's kernels are compiled and not run, without a GPU."""
+    add = parser.add_argument
+    add("--compile-only", action="store_true", help="a program finds a GPU that is stood in for: "
+        "its kernels are compiled, as it launches them, and not run")  # fmt: skip
+    add("--target", "--arch", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ...; for a "
+        "program it means --compile-only (a file's own, else cuda:90)")  # fmt: skip
+    add("--all-configs", action="store_true", help="autotuners compile all of their "
+        "configurations (up to the first that fits); means --compile-only")  # fmt: skip
+
+
 def require_two_dashes(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     """A usage error for `-only-changed`, which argparse takes for `-o nly-changed`."""
     # It has no public list of its flags.

@@ -9,16 +9,7 @@ from pathlib import Path
 from tilepass.core.errors import OptionError
 from tilepass.dump.kernel_files import RecorderOptions
 from tilepass.dump.recorder import Recorder
-
-VARIABLES = {
-    # A compilation that Triton's or Inductor's cache answers runs no passes.
-    "TRITON_ALWAYS_COMPILE": "1",
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-}
-"""What a program needs besides the pipeline so that every kernel is compiled, and so dumped."""
-
-EMPTY_PIPELINE = "builtin.module()"
-"""A pipeline of no passes that counts as set."""
+from tilepass.variables import EMPTY_PIPELINE
 
 
 def encode(options: RecorderOptions) -> str:

@@ -1,0 +1,1 @@
+"""What passes run on: a file, a kernel, a program, a function; and running it with a pipeline."""

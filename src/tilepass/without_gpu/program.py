@@ -1,0 +1,166 @@
+"""Putting a GPU that is not there into a program, and saying at its end what was compiled."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from tilepass.core.pass_base import Target
+from tilepass.without_gpu.driver import Driver
+
+ALL, FIRST = "all", "first"
+_SHOWN_NAMES = 8
+_driver: Driver | None = None
+_told: set[str] = set()
+_checks_cannot_hold = False
+
+
+def install_torch(target: Target) -> None:
+    """After `import torch`: the program finds a GPU of the target."""
+    importlib.import_module("tilepass.without_gpu.torch_cuda").install(target)
+    testing: Any = importlib.import_module("torch.testing")
+    testing.assert_close = _unless_launched(testing.assert_close)
+
+
+def _unless_launched(check: Any) -> Any:
+    """A comparison of results; after a launch one that fails is said, and the program goes on."""
+
+    def assert_close(*arguments: Any, **named: Any) -> None:
+        try:
+            check(*arguments, **named)
+        except AssertionError as error:
+            if not _has_launched():
+                raise
+            _tell_of_check(error, traceback.extract_stack()[:-1])
+
+    return assert_close
+
+
+def _has_launched() -> bool:
+    return _driver is not None and _driver.launches > 0
+
+
+def _tell_of_check(error: BaseException, frames: Sequence[traceback.FrameSummary]) -> None:
+    """One line, the first time that a check fails at its place."""
+    own = [frame for frame in frames if f"{os.sep}site-packages{os.sep}" not in frame.filename]
+    frame = (own or frames)[-1]
+    place = f"{frame.filename}:{frame.lineno}"
+    if place in _told:
+        return
+    _told.add(place)
+    said = (str(error).strip().splitlines() or ["AssertionError"])[0]
+    print(
+        f"note: {place}: the program's own check cannot hold without a GPU, no kernel has written "
+        f"what it compares: {said}",
+        file=sys.stderr,
+    )
+
+
+def install_driver(target: Target, configurations: str) -> None:
+    """After `import triton`: launches compile for the target and do nothing else.
+
+    An autotuner compiles its configurations up to the first that fits, or `all` of them.
+    """
+    global _driver
+    _driver = Driver(target, target.shared_bytes or 1 << 30)
+    importlib.import_module("triton.runtime.driver").driver.set_active(_driver)
+    testing: Any = importlib.import_module("triton.testing")
+    testing.do_bench = testing.do_bench_cudagraph = _called_once
+    if target.backend == "cuda":
+        # What tutorials compare with; its library comes with a GPU's driver.
+        native: Any = importlib.import_module("triton._C.libtriton")
+        native.nvidia.cublas.CublasLt = _NoLibrary
+    tuner: Any = importlib.import_module("triton.runtime.autotuner").Autotuner
+    # What was not measured must not be found by a program that runs.
+    tuner.check_disk_cache = _measured_anew
+    if configurations != ALL:
+        tuner._bench = _up_to_the_first(tuner._bench)
+    atexit.register(_end)
+    sys.excepthook = _excepthook(sys.excepthook)
+
+
+def _measured_anew(tuner: Any, key: Any, configs: Any, measure: Callable[[], None]) -> bool:
+    """Of `check_disk_cache`; returns whether a cache had the choice."""
+    measure()
+    return False
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """What there is to do for a GPU that is not there."""
+
+
+class _NoLibrary:
+    """A library of the GPU's vendor: its calls do nothing."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return nothing
+
+
+def _up_to_the_first(bench: Any) -> Any:
+    """Measures no configuration after one that compiled, in each choice of an autotuner."""
+
+    def _bench(tuner: Any, *arguments: Any, config: Any, **named: Any) -> Any:
+        # A tuner has these anew each time that it is called.
+        if getattr(tuner, "_tilepass_chosen", None) is tuner.nargs:
+            return [float("inf")] * 3
+        timings = bench(tuner, *arguments, config=config, **named)
+        if timings[0] != float("inf"):
+            tuner._tilepass_chosen = tuner.nargs
+        return timings
+
+    return _bench
+
+
+def _called_once(
+    function: Any, *_: object, quantiles: Any = None, return_mode: str = "mean", **__: object
+) -> Any:
+    """Of `do_bench`: the function is called, and its time is not a number."""
+    function()
+    if quantiles is not None:
+        return [float("nan")] * len(quantiles) if len(quantiles) > 1 else float("nan")
+    return [float("nan")] if return_mode == "all" else float("nan")
+
+
+def _excepthook(previous: Any) -> Any:
+    def excepthook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        global _checks_cannot_hold
+        if isinstance(error, AssertionError) and _has_launched():
+            _checks_cannot_hold = True
+            _tell_of_check(error, traceback.extract_tb(trace))
+        else:
+            previous(kind, error, trace)
+
+    return excepthook
+
+
+def _end() -> None:
+    """The last line; the first registered of `atexit` is the last to run."""
+    if _driver is None:
+        return
+    names = sorted(set(_driver.loaded.values()))
+    shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+    count = len(_driver.loaded)
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    listed = f" ({shown})" if names else ""
+    print(
+        f"compiled {kernels} for {_driver.target}{listed}; none was run: {_driver.launches} "
+        "launches did nothing",
+        file=sys.stderr,
+        flush=True,
+    )
+    if _checks_cannot_hold:
+        if sys.stdout:
+            sys.stdout.flush()
+        # The interpreter would end with 1.
+        os._exit(0)

@@ -1,0 +1,107 @@
+"""A program for a GPU on a machine without one: what it launches is compiled, and it ends well."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilepass.binary.elf import registers
+from tilepass.binary.figures import kernel_figures
+from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
+from tilepass.subjects.program import CompileOnly, compile_only_asked, program_environment
+from tilepass.without_gpu.devices import device_of
+
+PROGRAM = Path(__file__).with_name("without_gpu_program.py")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def tilepass(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tilepass", *words]
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(cache)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def run(cache: Path, *words: str, check: str = "allclose") -> subprocess.CompletedProcess[str]:
+    program = ("--", sys.executable, str(PROGRAM), "--check", check)
+    return tilepass(cache, "run", *words, *program)
+
+
+def test_kernels_are_compiled_as_they_are_launched(cache: Path) -> None:
+    """With the first configuration of each tuning; a check of results becomes a note."""
+    result = run(cache, "--compile-only")
+    assert result.returncode == 0, result.stderr
+    printed = re.fullmatch(r"programs of an SM: (\d+)\nall launched\n", result.stdout)
+    assert printed, result.stdout
+    assert 4 <= int(printed[1]) <= 64
+    notes = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2
+    for note, reason in zip(
+        notes, ("Tensor-likes are not close!", "the results differ"), strict=True
+    ):
+        assert re.match(rf"note: {PROGRAM}:\d+: the program's own check cannot hold", note)
+        assert note.endswith(reason)
+    last = result.stderr.splitlines()[-1]
+    # `tuned` twice: 1024 is a multiple of the block, 98432 is not.
+    assert re.fullmatch(
+        r"compiled 5 kernels for cuda:90 \(device_made, host_made, occupied, tuned\); none was run:"
+        r" \d+ launches did nothing",
+        last,
+    ), result.stderr
+
+
+def test_all_configurations_and_an_error_of_the_program(cache: Path) -> None:
+    result = run(cache, "--all-configs", check="bug")
+    assert result.returncode == 1
+    assert "ValueError: no such option" in result.stderr
+    assert "compiled 9 kernels for cuda:90" in result.stderr.splitlines()[-1], result.stderr
+
+
+def test_a_pipeline_is_in_force(cache: Path) -> None:
+    """Its kernels have keys of their own."""
+    before = set(cache.glob("*/*.cubin"))
+    result = run(cache, "--target", "cuda:90", "-p", "test-round-trip")
+    assert "compiled 5 kernels" in result.stderr
+    assert len(set(cache.glob("*/*.cubin")) - before) == 5
+
+
+def test_a_pipeline_or_compile_only(cache: Path) -> None:
+    result = tilepass(cache, "run", "--", "true")
+    assert result.returncode == 2
+    assert "required: -p/--pipeline" in result.stderr
+
+
+def test_what_is_asked_for() -> None:
+    assert compile_only_asked(None, asked=False, all_configurations=False) is None
+    stock = compile_only_asked(None, asked=True, all_configurations=False)
+    assert stock == CompileOnly(Target("cuda", 90))
+    with pytest.raises(TilepassError, match="--target 'sm_90': expected cuda:NUMBER"):
+        compile_only_asked("sm_90", asked=False, all_configurations=False)
+    with pytest.raises(TilepassError, match="no GPU of hip:gfx803 is known to stand in for"):
+        compile_only_asked("hip:gfx803", asked=False, all_configurations=False)
+
+
+def test_a_program_inside_another_has_its_gpu_back() -> None:
+    outer = program_environment({}, "a", [], "", compile_only=CompileOnly(Target("cuda", 80), True))
+    assert (outer["TILEPASS_COMPILE_ONLY"], outer["CUTE_DSL_ARCH"]) == ("cuda:80 all", "sm_80")
+    assert program_environment(outer, "a", [], "")["TILEPASS_COMPILE_ONLY"] == ""
+
+
+def test_the_nearest_device_below() -> None:
+    assert device_of(Target("cuda", 103)) == device_of(Target("cuda", 100))
+    assert device_of(Target("cuda", 100)).processors == 148
+
+
+def test_registers_of_a_binary(cache: Path) -> None:
+    """As many as ptxas says that the kernel uses."""
+    for binary in sorted(cache.glob("*/*.cubin"))[:2]:
+        assert registers(binary.read_bytes()) == kernel_figures(binary).registers > 0

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tilepass.ab.gpu import NvmlClock, gpu_count
+from tilepass.ab.gpu import NvmlClock
 from tilepass.core.errors import TilepassError
+from tilepass.without_gpu.nvml import gpu_count
 
 
 class NVMLError(Exception):

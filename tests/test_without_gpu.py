@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -44,9 +45,9 @@ def test_kernels_are_compiled_as_they_are_launched(cache: Path) -> None:
     assert printed, result.stdout
     assert 4 <= int(printed[1]) <= 64
     notes = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
-    assert len(notes) == 2
+    assert len(notes) == 3
     for note, reason in zip(
-        notes, ("Tensor-likes are not close!", "the results differ"), strict=True
+        notes, ("Tensor-likes are not close!", "not allclose", "the results differ"), strict=True
     ):
         assert re.match(rf"note: {PROGRAM}:\d+: the program's own check cannot hold", note)
         assert note.endswith(reason)
@@ -105,3 +106,28 @@ def test_registers_of_a_binary(cache: Path) -> None:
     """As many as ptxas says that the kernel uses."""
     for binary in sorted(cache.glob("*/*.cubin"))[:2]:
         assert registers(binary.read_bytes()) == kernel_figures(binary).registers > 0
+
+
+def test_dump_of_a_program(cache: Path, tmp_path: Path) -> None:
+    program = ("--", sys.executable, str(PROGRAM), "--few")
+    result = tilepass(
+        cache, "dump-ir", "--kernel", "host_made", "--no-html", "-o", str(tmp_path), *program
+    )
+    assert result.returncode == 0, result.stderr
+    assert "no GPU here: compiling for cuda:90 (see --target)" in result.stderr
+    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    assert folder.name.startswith("host_made-cuda90")
+    assert "host_made (cuda:90): " in result.stdout
+    assert any("host_made" in each.read_text() for each in folder.glob("*.ptx"))
+
+
+def test_decisions_about_a_program(cache: Path) -> None:
+    """By a command of its own, and in this process; what the program prints is not the account."""
+    passes = str(Path(__file__).parents[1] / "lit_tests" / "Inputs" / "test_passes.py")
+    options = ("explain", "--load", passes, "-p", "test-decides", "--target", "cuda:90", "--json")
+    of_command = tilepass(cache, *options, "--", sys.executable, str(PROGRAM), "--few")
+    of_file = tilepass(cache, *options, str(PROGRAM), "--", "--few")
+    accounts = [json.loads(each.stdout) for each in (of_command, of_file)]
+    assert accounts[0] == accounts[1]
+    assert accounts[0]["decisions"]
+    assert of_file.stderr.splitlines()[-1].startswith("compiled 2 kernels for cuda:90")

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from tilepass.core.pass_base import Target
     from tilepass.frontends.observing import StageObserver
 
 _FAILURE = 2
@@ -182,38 +181,23 @@ def install() -> None:
 
 
 def _stand_in_for_gpu() -> None:
-    """Let the program find a GPU when it imports torch, and compile only when it imports Triton."""
-    for module, stand_in in (("torch", _stand_in_for_torch), ("triton", _stand_in_for_driver)):
+    """When the program imports torch or Triton, let it find a GPU."""
+    for module in ("torch", "triton"):
         if module in sys.modules:
-            stand_in()
+            _stand_in_for(module)
         else:
-            AfterImport(module, stand_in)
+            AfterImport(module, lambda module=module: _stand_in_for(module))
 
 
-def _stand_in_for_torch() -> None:
+def _stand_in_for(module: str) -> None:
     try:
-        from tilepass.without_gpu.program import install_torch
+        from tilepass.core.pass_base import Target
+        from tilepass.without_gpu.program import STAND_INS
 
-        install_torch(_target()[0])
+        target, _, configurations = _compile_only.partition(" ")
+        STAND_INS[module](Target.parse(target, COMPILE_ONLY), configurations == "all")
     except Exception as error:
         _stop(error)
-
-
-def _stand_in_for_driver() -> None:
-    try:
-        from tilepass.without_gpu.program import install_driver
-
-        install_driver(*_target())
-    except Exception as error:
-        _stop(error)
-
-
-def _target() -> tuple[Target, str]:
-    """The target, and whether autotuners compile `all` configurations or the first that fits."""
-    from tilepass.core.pass_base import Target
-
-    target, _, configurations = _compile_only.partition(" ")
-    return Target.parse(target, COMPILE_ONLY), configurations
 
 
 if _pipeline:

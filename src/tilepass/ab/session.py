@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilepass.ab.events import ArmFailed, Done, Event, Failed, Remarked, Started
-from tilepass.ab.gpu import gpu_count, versions
+from tilepass.ab.gpu import versions
 from tilepass.ab.job import Job, Task
 from tilepass.ab.protocol import Plan
 from tilepass.ab.report import Report
@@ -15,6 +15,7 @@ from tilepass.ab.static_figures import collect_figures, compile_points
 from tilepass.ab.subjects import Subject
 from tilepass.ab.supervisor import Limits, prime, run_tasks, worker_command
 from tilepass.core.errors import TilepassError
+from tilepass.without_gpu.nvml import gpu_count
 
 Listener = Callable[[Report, Event], None]
 Variant = tuple[str, ...]

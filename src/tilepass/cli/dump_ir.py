@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes, split_command
+from tilepass.core.flags import (
+    add_compile_only_flags,
+    add_traceback_flag,
+    require_two_dashes,
+    split_command,
+)
 from tilepass.core.pass_base import Target
 
 if TYPE_CHECKING:
@@ -23,7 +28,8 @@ WHAT is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), a .ttir or 
 goes through the stages after its own, a .mlir file with a module that the CuTe DSL traced, or a
 Python function without arguments that compiles CuTe kernels: file.py:function, module:function. A
 program is given after `--`; the processes that it starts are included, and kernels that are in a
-cache are compiled again to be dumped.
+cache are compiled again to be dumped. Without a GPU, or with --compile-only, it finds one that is
+stood in for, and its kernels are compiled and not run.
 
 Every kernel and specialization gets a folder with numbered files: the IR after each pass, a .diff
 where the pass changed it, PTX, SASS, figures.json, and index.html, which shows all of it. Of the
@@ -78,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     add("-p", "--pipeline", default="", metavar="PIPELINE", help="passes to run (none)")
     add("-o", "--output", default="tilepass-dump", metavar="DIR",
         help="a folder that is new or empty (tilepass-dump)")  # fmt: skip
-    add("--target", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ... (an IR file's own)")
     add("--config", metavar="NAME=VALUE", action="append", default=[],
         help="option of a kernel of tilepass, compile option of a file; repeatable")  # fmt: skip
     add("--num-warps", metavar="N", help="for a .ttir file, which names none (4)")
@@ -90,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         help="keep source locations in the IR; CuTe's is in generic form then")  # fmt: skip
     add("--kernel", metavar="REGEX", default="", help="names of the kernels to dump (all)")
     add("--no-html", action="store_true", help="write no pages")
+    add_compile_only_flags(parser)
     add_traceback_flag(parser)
     return parser
 
@@ -152,19 +158,16 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
 def _dump_program(
     command: list[str], options: argparse.Namespace, recorder_options: RecorderOptions
 ) -> int:
-    from tilepass.dump.environment import encode
+    from tilepass.dump.program_run import record_program
     from tilepass.dump.store import DumpError
-    from tilepass.frontends.placed import place_passes
-    from tilepass.subjects.program import ANEW, program_environment, run_program
-    from tilepass.variables import DUMP, EMPTY_PIPELINE
+    from tilepass.subjects.program import compile_only_without_gpu
 
-    # What there is to say about the files, the program says.
-    place_passes(options.pipeline, options.load, quiet=True)
-    environment = program_environment(
-        os.environ, options.pipeline or EMPTY_PIPELINE, options.load, "missed"
+    compile_only = compile_only_without_gpu(
+        options.target, asked=options.compile_only, all_configurations=options.all_configs
     )
-    environment |= {**ANEW, DUMP: encode(recorder_options)}
-    status = run_program(command, environment)
+    status = record_program(
+        command, options.pipeline, options.load, recorder_options, compile_only=compile_only
+    )
     try:
         reports, others = _finish(recorder_options.folder, options.no_html)
     except DumpError as error:

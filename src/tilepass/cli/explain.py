@@ -5,9 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilepass.core.errors import OptionError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes, split_command
+from tilepass.core.flags import (
+    add_compile_only_flags,
+    add_traceback_flag,
+    require_two_dashes,
+    split_command,
+)
+
+if TYPE_CHECKING:
+    from tilepass.subjects.program import CompileOnly
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -16,6 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     require_two_dashes(parser, own)
     options = parser.parse_intermixed_args(own)
+    if options.what is None and not after:
+        parser.error("give an IR file, a kernel, or a program after --")
     from tilepass.core.pass_base import Target
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
@@ -23,22 +34,31 @@ def main(arguments: Sequence[str]) -> int:
     for file in options.load:
         load_file(file)
     target = Target.parse(options.target, "--target") if options.target else None
-    suffix = Path(options.what).suffix
-    if options.what == "-" or suffix in subjects.IR_SUFFIXES:
+    suffix = Path(options.what or "").suffix
+    if options.what is None:
+        account = subjects.explain_command(after, options.pipeline, options.load, stand_in(options))
+    elif options.what == "-" or suffix in subjects.IR_SUFFIXES:
         if options.arguments or after:
             raise OptionError(f"{options.what}: an IR file takes no arguments")
         account = subjects.explain_file(options.what, options.pipeline, target)
     elif suffix == ".py":
-        if target:
-            raise OptionError("--target: a program compiles for the GPU that it runs on")
         account = subjects.explain_program(
-            options.what, [*options.arguments, *after], options.pipeline
+            options.what, [*options.arguments, *after], options.pipeline, stand_in(options)
         )
     else:
         fields = dict(map(_field, options.arguments))
         account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
     print(account.to_json() if options.json else account.to_text())
     return 0
+
+
+def stand_in(options: argparse.Namespace) -> CompileOnly | None:
+    """The GPU that a program finds where it finds none, or where the flags ask for one."""
+    from tilepass.subjects.program import compile_only_without_gpu
+
+    return compile_only_without_gpu(
+        options.target, asked=options.compile_only, all_configurations=options.all_configs
+    )
 
 
 def _field(text: str) -> tuple[str, str]:
@@ -54,14 +74,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a pipeline and print every decision: what was chosen, by whom, from which "
         "facts, and what the others would have chosen.",
         epilog="For a kernel of tilepass, ARGUMENTs are fields of its configuration: block_m=64. "
-        "A program runs in this process, with its kernels compiled anew; its flags come after --.",
+        "A program runs with its kernels compiled anew, without a GPU as far as its launches; its "
+        "flags come after --: explain app.py -p PIPELINE -- --size 4, or as a command: "
+        "explain -p PIPELINE -- python app.py --size 4.",
     )
-    parser.add_argument("what", metavar="WHAT", help="IR file (- for standard input), kernel, or "
-                        "program (.py)")  # fmt: skip
+    parser.add_argument("what", nargs="?", metavar="WHAT", help="IR file (- for standard input), "
+                        "kernel, or program (.py)")  # fmt: skip
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="for a kernel or program")
     parser.add_argument("-p", "--pipeline", metavar="PIPELINE", required=True)
-    parser.add_argument("--target", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ... "
-                        "(default: a file's own, else cuda:90)")  # fmt: skip
+    add_compile_only_flags(parser)
     parser.add_argument("--load", action="append", default=[], metavar="FILE", help="Python file "
                         "of passes")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")

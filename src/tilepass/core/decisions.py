@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from tilepass.core.diagnostics import SourceLocation
-from tilepass.core.figures import Trial
+from tilepass.core.figures import Trial, trial_of
 
 DecisionSource = Literal["forced", "cost-model", "default", "source"]
 Fact = str | int | float | bool | None
@@ -61,6 +61,18 @@ class Decision:
     def to_json(self) -> str:
         """One line of JSON, keys in a fixed order."""
         return json.dumps(asdict(self), sort_keys=True)
+
+
+def decision_of(fields: Mapping[str, Any]) -> Decision:
+    """The decision of which `asdict` made the fields, also after a way through JSON."""
+    location, trials = fields["location"], fields["trials"]
+    made: dict[str, Any] = {
+        **fields,
+        "location": location and SourceLocation(**location),
+        "proposals": tuple(Proposal(**each) for each in fields["proposals"]),
+        "trials": trials if trials is None else tuple(map(trial_of, trials)),
+    }
+    return Decision(**made)
 
 
 def decide(

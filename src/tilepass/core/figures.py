@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,3 +110,13 @@ class Trial:
             if self.figures
             else (f"{self.form}: {self.failure}")
         )
+
+
+def trial_of(fields: Mapping[str, Any]) -> Trial:
+    """The trial of which `asdict` made the fields, also after a way through JSON."""
+    figures = fields["figures"]
+    if figures is not None:
+        kind = BinaryFigures if "ptx" in figures else StaticFigures
+        made: dict[str, Any] = {**figures, "serialized": tuple(figures["serialized"])}
+        figures = kind(**made)
+    return Trial(fields["form"], figures, fields["failure"])

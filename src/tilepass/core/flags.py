@@ -25,7 +25,7 @@ def add_compile_only_flags(parser: argparse.ArgumentParser) -> None:
     add("--compile-only", action="store_true", help="a program finds a GPU that is stood in for: "
         "its kernels are compiled, as it launches them, and not run")  # fmt: skip
     add("--target", "--arch", metavar="BACKEND:ARCH", help="cuda:90, hip:gfx942, ...; for a "
-        "program it means --compile-only (a file's own, else cuda:90)")  # fmt: skip
+        "program it means --compile-only (default: a file's own, else cuda:90)")  # fmt: skip
     add("--all-configs", action="store_true", help="autotuners compile all of their "
         "configurations (up to the first that fits); means --compile-only")  # fmt: skip
 

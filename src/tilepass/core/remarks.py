@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from tilepass.core.diagnostics import Diagnostic, SourceLocation
 
@@ -24,6 +25,24 @@ class Remark:
         """`file:line:column: remark: [pass-name] kind: message`."""
         text = f"[{self.pass_name}] {self.kind}: {self.message}"
         return Diagnostic("remark", text, self.location).format()
+
+
+_FORMATTED = re.compile(
+    r"(?:(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): )?remark: "
+    r"\[(?P<name>[^\]]*)\] (?P<kind>passed|missed|analysis): (?P<message>.*)",
+    re.DOTALL,
+)
+
+
+def parse_remark(text: str) -> Remark:
+    """The remark that `Remark.format` made the text of. Raises ValueError for another text."""
+    match = _FORMATTED.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is not a remark")
+    location = None
+    if match["file"] is not None:
+        location = SourceLocation(match["file"], int(match["line"]), int(match["column"]))
+    return Remark(cast("RemarkKind", match["kind"]), match["name"], match["message"], location)
 
 
 RemarkListener = Callable[[Remark], None]

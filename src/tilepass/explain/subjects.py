@@ -16,6 +16,8 @@ from tilepass.core.pass_base import Pass, Target
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import find_pass, pass_names
 from tilepass.explain.account import Account
+from tilepass.subjects.program import CompileOnly
+from tilepass.without_gpu.program import is_check
 
 IR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 _DEFAULT_TARGET = Target("cuda", 90)
@@ -58,11 +60,47 @@ def explain_kernel(
     return account
 
 
-def explain_program(file: str, arguments: Sequence[str], pipeline: str) -> Account:
+def explain_command(
+    command: Sequence[str], pipeline: str, load: Sequence[str], compile_only: CompileOnly | None
+) -> Account:
+    """Run a program, the processes that it starts included. Its kernels are compiled anew."""
+    from tilepass.dump.program_run import recorded_program
+
+    account = Account(_passes(pipeline))
+    with (
+        redirect_stdout_of_children(),
+        recorded_program(command, pipeline, load, compile_only=compile_only) as kernels,
+    ):
+        for kernel in kernels:
+            account.decisions += kernel.decisions
+            account.remarks += kernel.remarks
+    return account
+
+
+@contextmanager
+def redirect_stdout_of_children() -> Generator[None]:
+    """Let what processes that are started in the block print go to stderr."""
+    sys.stdout.flush()
+    before = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+
+
+def explain_program(
+    file: str, arguments: Sequence[str], pipeline: str, compile_only: CompileOnly | None = None
+) -> Account:
     """Run a Python program in this process. Its kernels are compiled anew.
 
     Raises TilepassError where the program cannot be read or exits with a failure.
     """
+    if compile_only is not None:
+        from tilepass.without_gpu.program import stand_in_for_gpu
+
+        stand_in_for_gpu(compile_only.target, all_configurations=compile_only.all_configurations)
     with _enabled(pipeline) as account, _fresh_cache():
         _run_program(file, arguments)
     return account
@@ -85,17 +123,23 @@ def _run_program(file: str, arguments: Sequence[str]) -> None:
     except TilepassError:
         raise
     except Exception as error:
+        if is_check(error):
+            return
         raise TilepassError(f"{file} raised {tracebacks.describe(error, '__main__')}") from error
     finally:
         sys.argv, sys.path[:] = previous, path
+
+
+def _passes(pipeline: str) -> tuple[type[Pass], ...]:
+    names = [item.name for item in parse_pipeline(pipeline)]
+    return tuple(find_pass(name) for name in names if name in pass_names())
 
 
 @contextmanager
 def _enabled(pipeline: str) -> Generator[Account]:
     from tilepass.activate import enabled
 
-    names = [item.name for item in parse_pipeline(pipeline)]
-    account = Account(tuple(find_pass(name) for name in names if name in pass_names()))
+    account = Account(_passes(pipeline))
     with enabled(pipeline, remarks="none") as session:
         try:
             yield account

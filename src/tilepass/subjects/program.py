@@ -56,6 +56,19 @@ def compile_only_asked(
     return CompileOnly(found, all_configurations)
 
 
+def compile_only_without_gpu(
+    target: str | None, *, asked: bool, all_configurations: bool
+) -> CompileOnly | None:
+    """As `compile_only_asked`; and where there is no GPU, which is said, for the default target."""
+    from tilepass.without_gpu.nvml import is_gpu_there
+
+    found = compile_only_asked(target, asked=asked, all_configurations=all_configurations)
+    if found is not None or is_gpu_there():
+        return found
+    print(f"no GPU here: compiling for {DEFAULT_TARGET} (see --target)", file=sys.stderr)
+    return CompileOnly(DEFAULT_TARGET)
+
+
 def program_environment(
     environment: Mapping[str, str],
     pipeline: str,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import atexit
+import functools
 import importlib
+import linecache
 import os
 import sys
 import traceback
@@ -11,21 +14,33 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Target
 from tilepass.without_gpu.driver import Driver
 
-ALL, FIRST = "all", "first"
 _SHOWN_NAMES = 8
 _driver: Driver | None = None
 _told: set[str] = set()
 _checks_cannot_hold = False
 
 
-def install_torch(target: Target) -> None:
+def stand_in_for_gpu(target: Target, *, all_configurations: bool) -> None:
+    """Let this process find a GPU of the target when it imports torch or Triton."""
+    for module, stand_in in STAND_INS.items():
+        if module in sys.modules:
+            stand_in(target, all_configurations)
+        else:
+            AfterImport(module, functools.partial(stand_in, target, all_configurations))
+
+
+def _stand_in_for_torch(target: Target, _: bool) -> None:
     """After `import torch`: the program finds a GPU of the target."""
     importlib.import_module("tilepass.without_gpu.torch_cuda").install(target)
     testing: Any = importlib.import_module("torch.testing")
     testing.assert_close = _unless_launched(testing.assert_close)
+    torch: Any = importlib.import_module("torch")
+    for name in ("allclose", "equal"):
+        setattr(torch, name, _unless_asserted(getattr(torch, name)))
 
 
 def _unless_launched(check: Any) -> Any:
@@ -40,6 +55,37 @@ def _unless_launched(check: Any) -> Any:
             _tell_of_check(error, traceback.extract_stack()[:-1])
 
     return assert_close
+
+
+def _unless_asserted(compare: Any) -> Any:
+    """A comparison of results; where an `assert` stands on it, as above."""
+
+    def compare_results(*arguments: Any, **named: Any) -> bool:
+        if compare(*arguments, **named):
+            return True
+        frames = traceback.extract_stack(limit=2)[:1]
+        if not _has_launched() or not _is_in_assert(frames[0]):
+            return False
+        _tell_of_check(AssertionError(f"not {compare.__name__}"), frames)
+        return True
+
+    return compare_results
+
+
+@functools.cache
+def _assert_lines(file: str) -> frozenset[int]:
+    """The lines of the assertions in a file of Python."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return frozenset()
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    lines = [range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in found]
+    return frozenset(line for each in lines for line in each)
+
+
+def _is_in_assert(frame: traceback.FrameSummary) -> bool:
+    return frame.lineno in _assert_lines(frame.filename)
 
 
 def _has_launched() -> bool:
@@ -62,10 +108,10 @@ def _tell_of_check(error: BaseException, frames: Sequence[traceback.FrameSummary
     )
 
 
-def install_driver(target: Target, configurations: str) -> None:
+def _stand_in_for_driver(target: Target, all_configurations: bool) -> None:
     """After `import triton`: launches compile for the target and do nothing else.
 
-    An autotuner compiles its configurations up to the first that fits, or `all` of them.
+    An autotuner compiles its configurations up to the first that fits, or all of them.
     """
     global _driver
     _driver = Driver(target, target.shared_bytes or 1 << 30)
@@ -79,7 +125,7 @@ def install_driver(target: Target, configurations: str) -> None:
     tuner: Any = importlib.import_module("triton.runtime.autotuner").Autotuner
     # What was not measured must not be found by a program that runs.
     tuner.check_disk_cache = _measured_anew
-    if configurations != ALL:
+    if not all_configurations:
         tuner._bench = _up_to_the_first(tuner._bench)
     atexit.register(_end)
     sys.excepthook = _excepthook(sys.excepthook)
@@ -130,37 +176,58 @@ def _called_once(
     return [float("nan")] if return_mode == "all" else float("nan")
 
 
+def is_check(error: BaseException) -> bool:
+    """Whether an error is that of a check that cannot hold without a GPU, which is said then."""
+    if not isinstance(error, AssertionError) or not _has_launched():
+        return False
+    _tell_of_check(error, traceback.extract_tb(error.__traceback__))
+    return True
+
+
 def _excepthook(previous: Any) -> Any:
     def excepthook(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         global _checks_cannot_hold
-        if isinstance(error, AssertionError) and _has_launched():
+        if is_check(error):
             _checks_cannot_hold = True
-            _tell_of_check(error, traceback.extract_tb(trace))
         else:
             previous(kind, error, trace)
 
     return excepthook
 
 
+STAND_INS = {"torch": _stand_in_for_torch, "triton": _stand_in_for_driver}
+
+
 def _end() -> None:
     """The last line; the first registered of `atexit` is the last to run."""
     if _driver is None:
         return
-    names = sorted(set(_driver.loaded.values()))
-    shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
-    count = len(_driver.loaded)
-    kernels = "1 kernel" if count == 1 else f"{count} kernels"
-    listed = f" ({shown})" if names else ""
-    print(
-        f"compiled {kernels} for {_driver.target}{listed}; none was run: {_driver.launches} "
-        "launches did nothing",
-        file=sys.stderr,
-        flush=True,
-    )
+    if not _driver.loaded:
+        print(
+            f"no kernel was launched on the {_driver.target} that was stood in for",
+            file=sys.stderr,
+            flush=True,
+        )
+    else:
+        _tell_of_kernels(_driver)
     if _checks_cannot_hold:
         if sys.stdout:
             sys.stdout.flush()
         # The interpreter would end with 1.
         os._exit(0)
+
+
+def _tell_of_kernels(driver: Driver) -> None:
+    names = sorted(set(driver.loaded.values()))
+    shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+    count = len(driver.loaded)
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    listed = f" ({shown})" if names else ""
+    print(
+        f"compiled {kernels} for {driver.target}{listed}; none was run: {driver.launches} "
+        "launches did nothing",
+        file=sys.stderr,
+        flush=True,
+    )

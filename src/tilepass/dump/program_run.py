@@ -1,0 +1,105 @@
+"""Running a program whose compilations are dumped, and reading what was."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilepass.core.decisions import Decision, decision_of
+from tilepass.core.errors import TilepassError
+from tilepass.core.remarks import Remark, parse_remark
+from tilepass.dump.environment import encode
+from tilepass.dump.kernel_files import RecorderOptions
+from tilepass.dump.steps import (
+    CompilationRecord,
+    Step,
+    kernel_folders,
+    read_compilation,
+    read_steps,
+)
+from tilepass.frontends.placed import place_passes
+from tilepass.subjects.program import ANEW, CompileOnly, program_environment, run_program
+from tilepass.variables import DUMP, EMPTY_PIPELINE
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A compilation of a program: what was compiled, and its steps."""
+
+    folder: Path
+    record: CompilationRecord
+    steps: tuple[Step, ...]
+
+    @property
+    def remarks(self) -> list[Remark]:
+        return [parse_remark(text) for step in self.steps for text in step.remarks]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        return [decision_of(fields) for step in self.steps for fields in step.decisions]
+
+    def result(self, stage: str) -> Path | None:
+        """The file with the result of a stage, or the `source`; None where it was not reached."""
+        found = [step for step in self.steps if step.origin == "stage" and step.name == stage]
+        return self.folder / found[-1].file if found and found[-1].file else None
+
+
+def record_program(
+    command: Sequence[str],
+    pipeline: str,
+    load: Sequence[str],
+    options: RecorderOptions,
+    *,
+    remarks: str = "missed",
+    compile_only: CompileOnly | None = None,
+) -> int:
+    """Run a program in which every kernel is compiled and dumped; returns its exit status.
+
+    Raises TilepassError for a pipeline that is in error, or a program that cannot be started.
+    """
+    # What there is to say about the files, the program says.
+    place_passes(pipeline, load, quiet=True)
+    environment = program_environment(
+        os.environ, pipeline or EMPTY_PIPELINE, load, remarks, compile_only=compile_only
+    )
+    return run_program(command, environment | ANEW | {DUMP: encode(options)})
+
+
+@contextmanager
+def recorded_program(
+    command: Sequence[str],
+    pipeline: str,
+    load: Sequence[str],
+    *,
+    compile_only: CompileOnly | None = None,
+) -> Generator[list[Recorded]]:
+    """What a program compiled, in order; the files are there in the block.
+
+    Raises TilepassError where it fails, or compiled nothing.
+    """
+    said = " ".join(command)
+    with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
+        options = RecorderOptions(Path(folder), only_changed=True)
+        status = record_program(
+            command, pipeline, load, options, remarks="none", compile_only=compile_only
+        )
+        if status:
+            raise TilepassError(f"{said} exited with {status}")
+        found = read_recorded(Path(folder))
+        if not found:
+            raise TilepassError(f"{said} compiled no kernel")
+        yield found
+
+
+def read_recorded(dump: Path) -> list[Recorded]:
+    """The compilations in a dump, in the order in which they began."""
+    folders = sorted(kernel_folders(dump), key=_begin)
+    return [Recorded(each, read_compilation(each), tuple(read_steps(each))) for each in folders]
+
+
+def _begin(folder: Path) -> int:
+    return min(file.stat().st_mtime_ns for file in folder.iterdir())

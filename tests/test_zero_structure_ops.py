@@ -204,8 +204,23 @@ LOOP = """
         (Limits(steps=10), "out of reach: more than 10 operations to interpret"),
     ],
 )
-def test_limits(limits: Limits, expected: str) -> None:
+def test_limits_of_a_loop(limits: Limits, expected: str) -> None:
     assert known(Case(0, LOOP, ""), limits).startswith(expected)
+
+
+def test_limit_of_steps_is_the_last_that_is_allowed() -> None:
+    code = "%x = arith.addi %n, %n : i32\n"
+    most = next(
+        count for count in range(20) if known(Case(0, code, ""), Limits(steps=count)) == "any32"
+    )
+    # Reading the thread's number, the sum, and the end of the kernel.
+    assert most == 3
+
+
+def test_distinct_values_of_private_objects_are_limited() -> None:
+    cells = "%one = arith.constant 1 : i32\n%a = llvm.alloca %one x f32 : (i32) -> !llvm.ptr\n"
+    code = f"{cells}%x = llvm.load %a : !llvm.ptr -> f32\n"
+    assert known(Case(0, code, ""), Limits(table_bytes=0)).startswith("out of reach: more than 0")
 
 
 TYPES = {
@@ -248,6 +263,16 @@ def test_elements_of_a_fragment_of_words(element: str) -> None:
     assert fragment_code(domain, (whole,), (kind,), element).tolist() == [5]
 
 
+def test_elements_of_a_fragment_are_those_of_its_type_if_that_is_floating() -> None:
+    domain = Domain(32)
+    minus = domain.maps.together([domain.maps.zero(1), domain.maps.of(MINUS)])
+    codes = [
+        fragment_code(domain, (minus,), (Scalar(text, 16, floating=floating),), None).tolist()
+        for text, floating in (("f16", True), ("i16", False))
+    ]
+    assert codes == [[5], [0]]
+
+
 MINUS = np.full((1, 1), 5, np.uint8)
 
 
@@ -261,6 +286,8 @@ def test_place_of_a_fragment() -> None:
         machine = SimpleNamespace(env=[Pointer(region, offset)])
         found = _place(cast("Machine", machine), cast("Instruction", item), "b", (0,))
         assert found == expected
+    nothing = SimpleNamespace(memo={"b": ()})
+    assert _place(cast("Machine", None), cast("Instruction", nothing), "b", (0,)) is None
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tilepass.analysis.zero_structure.ops_numbers import element_of, is_numeric
 from tilepass.analysis.zero_structure.private import Registers
 from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Scalar, Type
-from tilepass.analysis.zero_structure.values import Mask, Pointer, Struct, Value
+from tilepass.analysis.zero_structure.values import Mask, Pointer, Value
 
 # From this run of a loop's body on, bounds that still move go to the ends of their type.
 _WIDEN_AFTER = 3
@@ -28,7 +28,7 @@ def branch(
     """scf.if."""
     condition = machine.domain.as_interval(values[0], 1)
     true, false = machine.domain.split(condition, mask)
-    then, other = item.regions[0], item.regions[1] if len(item.regions) > 1 else Block((), (), ())
+    then, other = item.regions
     if not false.any:
         results = _side(machine, item, then, condition, True, state, true)
     elif not true.any:
@@ -252,7 +252,8 @@ def _stable(
                 for kind, old, new in zip(kinds, carried, joined, strict=True)
             )
         merged = private.join(domain, state, inner, widen=count >= _WIDEN_AFTER)
-        stable = private.same(state, merged) and all(map(_same, carried, joined))
+        # Numbers are interned: equal ones are the same object.
+        stable = private.same(state, merged) and carried == joined
         carried = joined
         state.become(merged)
         if stable:
@@ -275,14 +276,6 @@ def _widened(machine: Machine, kind: Type, old: Value, new: Value) -> Value:
             for first, second in zip(old, new, strict=True)
         )
     return new
-
-
-def _same(one: Value, other: Value) -> bool:
-    if isinstance(one, Pointer | Struct):
-        return one == other
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return all(first is second for first, second in zip(one, other, strict=True))
-    return one is other
 
 
 def _bind(machine: Machine, numbers: tuple[int, ...], values: tuple[Value, ...]) -> None:

@@ -95,9 +95,8 @@ def refine(
         swapped = refine(table, predicate - 2, other, one, width)
         return swapped[1], swapped[0]
     gap = 1 if predicate == 2 else 0
-    # one < other (gap 1) or one <= other (gap 0); bounds stay away from the ends of int64.
-    if width == 64 and (one.least < -(1 << 62) or other.most > (1 << 62)):
-        return one, other
+    # one < other (gap 1) or one <= other (gap 0). What wraps around at an end of int64 excludes
+    # nothing.
     return (
         _kept(table, one, one.low, np.minimum(one.high, other.high - gap)),
         _kept(table, other, np.maximum(other.low, one.low + gap), other.high),
@@ -141,8 +140,6 @@ def _truncate(table: Intervals, value: Interval, width: int) -> Interval:
         return value
     if value.exact:
         wrapped = value.low & ((1 << width) - 1)
-        if width == 1:
-            return table.exact(wrapped)
         return table.exact(np.where(wrapped > most, wrapped - (1 << width), wrapped))
     bad = (value.low < least) | (value.high > most)
     return table.of(np.where(bad, least, value.low), np.where(bad, most, value.high))

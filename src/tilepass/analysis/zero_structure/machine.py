@@ -138,7 +138,7 @@ class Machine:
             result = self._effects[item.number](self, item, values, state, mask)
             if result is not None:
                 env[item.results[0]] = result
-            elif len(item.results) and item.name not in _SETS_RESULTS:
+            elif item.name not in _SETS_RESULTS:
                 for number, kind in zip(item.results, item.types, strict=True):
                     env[number] = self.domain.top(kind)
         return ()
@@ -184,11 +184,9 @@ class Machine:
                 f"more than {self.limits.table_bytes >> 20} MiB of distinct values", instruction
             )
 
-    def _version(self) -> tuple[int, int]:
-        return (
-            sum(memory.version for memory in self.shared.values()),
-            len(self.escaped) + len(self.reads.read),
-        )
+    def _version(self) -> tuple[int, ...]:
+        versions = (memory.version for memory in self.shared.values())
+        return *versions, len(self.escaped), len(self.reads.read)
 
 
 # Operations with regions give values to their results themselves.

@@ -93,7 +93,9 @@ def load_private(
     """A load of a private object; what the same cells gave before is the same object again."""
     size = size_of(kind)
     if not offset.uniform or size is None:
-        return private.load(machine.domain, shape, cells, offset, kind)
+        # Another operation that loads says nothing of alignment.
+        alignment = item.detail if item.name == "llvm.load" else 1
+        return private.load(machine.domain, shape, cells, offset, kind, alignment)
     first, last = offset.least // shape.cell, -(-(offset.least + size) // shape.cell)
     key = (offset, *cells[max(0, first) : last])
     found = item.memo.get(key)

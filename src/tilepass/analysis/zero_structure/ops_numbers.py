@@ -247,7 +247,7 @@ def _bitcast(domain: Domain, instruction: Instruction, values: tuple[Value, ...]
         return values[0] if before.width == after.width else domain.top(target)
     numbers = values[0] if isinstance(values[0], tuple) else (values[0],)
     if before.size == after.size and not (after.floating or before.floating):
-        return values[0] if isinstance(target, Vector) else numbers[0]
+        return numbers if isinstance(target, Vector) else numbers[0]
     maps = [domain.as_map(number, before.size) for number in numbers]
     if before.size < after.size:
         step = after.size // before.size
@@ -315,7 +315,7 @@ def _broadcast(domain: Domain, instruction: Instruction, values: tuple[Value, ..
         return domain.top(kind)
     if isinstance(value, tuple):
         # A vector is repeated as a whole, or stretched if it has one element.
-        if kind.count % len(value) or (len(value) > 1 and _stretched(instruction)):
+        if len(value) > 1 and _stretched(instruction):
             return domain.top(kind)
         return value * (kind.count // len(value))
     return (cast("Number", value),) * kind.count

@@ -135,13 +135,6 @@ def _merged(domain: Domain, condition: Interval | None, one: Owner, other: Owner
     return tuple(merged)
 
 
-def same(one: dict[int, Owners], other: dict[int, Owners]) -> bool:
-    """Whether two states hold the same owners (masks are interned)."""
-    return one.keys() == other.keys() and all(
-        owners is one[number] or owners == one[number] for number, owners in other.items()
-    )
-
-
 def note_load(
     reads: AccumulatorReads,
     owners: Owners,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from tilepass.analysis.zero_structure import owners
 from tilepass.analysis.zero_structure.intervals import Interval
@@ -66,8 +67,15 @@ def elements_of(kind: Type) -> tuple[Scalar, int] | None:
     return None
 
 
-def load(domain: Domain, shape: PrivateObject, cells: Cells, offset: Interval, kind: Type) -> Value:
-    """The value of a type at a byte offset."""
+def load(
+    domain: Domain,
+    shape: PrivateObject,
+    cells: Cells,
+    offset: Interval,
+    kind: Type,
+    alignment: int | None = None,
+) -> Value:
+    """The value of a type at a byte offset; `alignment`, in bytes, is the type's own if None."""
     found = elements_of(kind)
     if found is None:
         return domain.top(kind)
@@ -77,15 +85,13 @@ def load(domain: Domain, shape: PrivateObject, cells: Cells, offset: Interval, k
         return domain.top(kind)
     if offset.uniform:
         return _at(domain, shape, cells, offset.least, element, count, kind)
-    if offset.most - offset.least > shape.size or count > 1 or element.size % shape.cell:
-        return domain.top(kind)
     # Any of the elements in reach.
-    result: Number | None = None
-    for start in range(offset.least, offset.most + 1, shape.cell):
-        number = _element(domain, shape, cells, start, element)
-        result = number if result is None else domain.join_numbers(result, number)
-    if result is None or offset.least % shape.cell:
+    step = shape.cell if (alignment or element.size) % shape.cell == 0 else 1
+    starts = range(-(-offset.least // step) * step, offset.most + 1, step)
+    if count > 1 or not starts:
         return domain.top(kind)
+    numbers = (_element(domain, shape, cells, start, element) for start in starts)
+    result = reduce(domain.join_numbers, numbers)
     return result if isinstance(kind, Scalar) else (result,)
 
 
@@ -112,11 +118,6 @@ def _element(
     first, inside = divmod(start, cell)
     if inside == 0 and size == cell:
         return _typed(domain, cells[first], element)
-    if inside == 0 and size % cell == 0:
-        parts = [domain.as_map(part, cell) for part in cells[first : first + size // cell]]
-        return domain.maps.together(parts)
-    if inside + size <= cell:
-        return domain.maps.part(domain.as_map(cells[first], cell), inside, size)
     last = -(-(start + size) // cell)
     parts = [domain.as_map(part, cell) for part in cells[first:last]]
     return domain.maps.part(domain.maps.together(parts), inside, size)
@@ -265,13 +266,7 @@ def pick(domain: Domain, condition: Interval, one: Registers, other: Registers) 
 
 def same(one: Registers, other: Registers) -> bool:
     """Whether two states are equal (values are interned)."""
-    if one.cells.keys() != other.cells.keys() or not owners.same(one.owners, other.owners):
-        return False
-    return all(
-        cells is one.cells[number]
-        or all(a is b for a, b in zip(cells, one.cells[number], strict=True))
-        for number, cells in other.cells.items()
-    )
+    return one.cells == other.cells and one.owners == other.owners
 
 
 def everything_lost(domain: Domain, shape: PrivateObject) -> Cells:

@@ -277,6 +277,9 @@ DETAILS: dict[str, Callable[[Operation], Any]] = {
     "arith.cmpi": lambda operation: integer_attribute(operation, "predicate"),
     "llvm.alloca": lambda operation: parse_type(str(operation.attributes["elem_type"])),
     "llvm.getelementptr": _gep,
+    "llvm.load": lambda operation: (
+        integer_attribute(operation, "alignment") if "alignment" in operation.attributes else None
+    ),
     "llvm.extractvalue": lambda operation: _numbers(operation, "position"),
     "llvm.insertvalue": lambda operation: _numbers(operation, "position"),
     "llvm.mlir.addressof": lambda operation: str(operation.attributes["global_name"]).strip('@"'),

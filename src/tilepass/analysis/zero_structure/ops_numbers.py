@@ -245,7 +245,8 @@ def _bitcast(domain: Domain, instruction: Instruction, values: tuple[Value, ...]
     before, after = element_of(source), element_of(target)
     if before.width < 8 or after.width < 8:
         return values[0] if before.width == after.width else domain.top(target)
-    numbers = values[0] if isinstance(values[0], tuple) else (values[0],)
+    whole = values[0] if isinstance(values[0], tuple) else (values[0],)
+    numbers = cast("tuple[Number, ...]", whole)
     if before.size == after.size and not (after.floating or before.floating):
         return numbers if isinstance(target, Vector) else numbers[0]
     maps = [domain.as_map(number, before.size) for number in numbers]

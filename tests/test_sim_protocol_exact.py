@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,13 +21,16 @@ from tests.test_sim_protocol_rules import (
     recording,
 )
 from tilepass.core.diagnostics import SourceLocation
-from tilepass.sim.faults import Fault, OutOfBounds
+from tilepass.ir.engine import parse
+from tilepass.sim.faults import Fault, OutOfBounds, SimulatorFailure, UndefinedBehaviour
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol import check as checking
+from tilepass.sim.protocol import compiler as compiling
 from tilepass.sim.protocol.check import Finding, Outcome, check, execute, find, run_random
-from tilepass.sim.protocol.compiler import ProtocolProgram, number_cells
+from tilepass.sim.protocol.compiler import ProtocolProgram, number_cells, record
 from tilepass.sim.protocol.events import Event, Kind, Memory, Place, Recording, Region, Thread
 from tilepass.sim.protocol.findings import (
+    BarrierMisuse,
     MissingFence,
     ParityAliasing,
     ProtocolFault,
@@ -39,7 +43,7 @@ from tilepass.sim.protocol.findings import (
 from tilepass.sim.protocol.machine import COPIES, Machine
 from tilepass.sim.protocol.memory import Access, SharedMemory, finish
 from tilepass.sim.protocol.problems import Problem
-from tilepass.sim.protocol.recorder import TooLong
+from tilepass.sim.protocol.recorder import UNKNOWN, CannotFollow, TooLong
 
 # ---- shared memory -------------------------------------------------------------------------------
 
@@ -377,6 +381,10 @@ def wait(parity: int = 0, barrier: int = 0) -> Event:
         ([INIT, FORK, JOIN], Stuck, "all partitions wait", 100),
         ([ALLOCATE, INIT, ARRIVE, EXPECT, wait()], WrongBytes,
          "8 bytes that ring[0] expects never arrive, and all partitions wait", 4),
+        ([ALLOCATE, INIT, ARRIVE, event(Kind.EXPECT, barrier=0, amount=1), wait()], WrongBytes,
+         "1 bytes that ring[0] expects never arrive, and all partitions wait", 4),
+        ([ALLOCATE, INIT, ARRIVE, EXPECT, event(Kind.LOAD, 0, 0, 9), wait()], WrongBytes,
+         "1 bytes more than it expects arrive at ring[0], and all partitions wait", 5),
         ([ALLOCATE, INIT, ARRIVE, LOAD, wait()], WrongBytes,
          "8 bytes more than it expects arrive at ring[0], and all partitions wait", 4),
     ],
@@ -386,6 +394,12 @@ def test_what_is_wrong_at_the_end(
 ) -> None:
     other = [wait()] if JOIN in steps else []
     assert said(fault_of(steps, other)) == (kind, text, line)
+
+
+def test_a_load_uses_its_barrier_behind_the_initialization() -> None:
+    both = recording([ALLOCATE, FORK, INIT, ARRIVE, EXPECT, JOIN], [LOAD])
+    for seed in range(20):
+        assert isinstance(run_random(both, seed).fault, BarrierMisuse)
 
 
 def test_what_ends_well() -> None:
@@ -586,6 +600,79 @@ def test_schedules_differ_in_when_copies_land() -> None:
     execution = run_random(late, 0)
     assert execution.machine.landings == []
     assert isinstance(execution.fault, WorkPending)
+
+
+# ---- what is compiled and recorded ---------------------------------------------------------------
+
+
+EMPTY = parse(
+    '"tt.func"() <{sym_name = "kernel", function_type = () -> (), sym_visibility = "public"}> '
+    '({ "tt.return"() : () -> () }) : () -> ()'
+)
+
+
+def test_allocations_are_called_as_the_text_calls_them() -> None:
+    text = """first line
+  %b.1 = ttg.local_alloc : () -> !ttg.memdesc<8xf16>
+%c = ttg.local_alloc_other
+    %d = ttg.local_alloc %x : (tensor<8xf16>) -> !ttg.memdesc<8xf16>
+  foo %e = ttg.local_alloc
+"""
+    program = ProtocolProgram(EMPTY, text=text, file="f.ttgir")
+
+    def name(line: int, file: str = "f.ttgir") -> str | None:
+        return program.name_of(Place("ttg.local_alloc", SourceLocation(file, line, 1)))
+
+    assert [name(line) for line in range(1, 8)] == [None, "%b.1", None, "%d", None, None, None]
+    assert name(2, "other.ttgir") is None
+    assert program.name_of(Place("ttg.local_alloc", None)) is None
+
+
+@pytest.mark.parametrize("descriptor", [False, True])
+@pytest.mark.parametrize("dot", [False, True])
+def test_fences_are_to_come_while_descriptors_and_a_dot_that_reads_them_are_there(
+    dot: bool, descriptor: bool
+) -> None:
+    lines = ['"tt.descriptor_load"() : () -> ()'] * descriptor
+    lines += ['"ttng.warp_group_dot"() : () -> ()'] * dot
+    module = parse("module {\n" + "\n".join(lines) + "\n}")
+    before = compiling._is_before_fences(module)  # pyright: ignore[reportPrivateUsage]
+    assert before is (dot and descriptor)
+
+
+def test_what_fails_in_the_checker_itself_is_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(compiling, "make_step", fail)
+    fence = parse(str(EMPTY).replace('"tt.return"', '"test.fence"() : () -> () "tt.return"'))
+    with pytest.raises(SimulatorFailure):
+        ProtocolProgram(fence)
+
+
+@pytest.mark.parametrize("located", [False, True])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_undefined_behaviour_is_told_from_what_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, unknown: bool, located: bool
+) -> None:
+    fault = UndefinedBehaviour(f"a poison value is used ({UNKNOWN if unknown else 'poison'})")
+    fault.operation = "scf.for"
+    fault.location = SourceLocation("f.ttgir", 3, 5) if located else None
+
+    def enter(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(compiling, "bind_values", lambda *_: ([], None))
+    entry = SimpleNamespace(frame=lambda _: None, body=SimpleNamespace(enter=enter))
+    program = cast("ProtocolProgram", SimpleNamespace(entry=entry))
+    with pytest.raises(CannotFollow if unknown else UndefinedBehaviour) as caught:
+        record(program, PROBLEM)
+    if unknown:
+        place = "scf.for at f.ttgir:3:5" if located else "scf.for"
+        reason = "depends on what memory or a tensor holds, which is not followed"
+        assert str(caught.value) == f"{place} {reason}"
 
 
 # ---- cells ---------------------------------------------------------------------------------------

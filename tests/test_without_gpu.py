@@ -15,6 +15,7 @@ from tilepass.binary.elf import registers
 from tilepass.binary.figures import kernel_figures
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
+from tilepass.dump.ir_text import without_locations
 from tilepass.subjects.program import CompileOnly, compile_only_asked, program_environment
 from tilepass.without_gpu.devices import device_of
 
@@ -70,9 +71,11 @@ def test_all_configurations_and_an_error_of_the_program(cache: Path) -> None:
 def test_a_pipeline_is_in_force(cache: Path) -> None:
     """Its kernels have keys of their own."""
     before = set(cache.glob("*/*.cubin"))
-    result = run(cache, "--target", "cuda:90", "-p", "test-round-trip")
-    assert "compiled 5 kernels" in result.stderr
-    assert len(set(cache.glob("*/*.cubin")) - before) == 5
+    program = ("--", sys.executable, str(PROGRAM), "--few")
+    result = tilepass(cache, "run", "--target", "cuda:90", "-p", "test-round-trip", *program)
+    assert result.returncode == 0, result.stderr
+    (made,) = set(cache.glob("*/*.cubin")) - before
+    assert made.name == "host_made.cubin"
 
 
 def test_a_pipeline_or_compile_only(cache: Path) -> None:
@@ -130,4 +133,93 @@ def test_decisions_about_a_program(cache: Path) -> None:
     accounts = [json.loads(each.stdout) for each in (of_command, of_file)]
     assert accounts[0] == accounts[1]
     assert accounts[0]["decisions"]
-    assert of_file.stderr.splitlines()[-1].startswith("compiled 2 kernels for cuda:90")
+    assert of_file.stderr.splitlines()[-1].startswith("compiled 1 kernel for cuda:90")
+
+
+SIGNATURE = (
+    f"{PROGRAM}:host_made",
+    "--signature",
+    "a=tensordesc<fp16[64,64]>,o=tensordesc<fp16[64,64]>,K=i32:16",
+    *("--constexpr", "M=64", "--constexpr", "N=64", "--num-warps", "8"),
+)
+
+
+def test_check_of_a_program(cache: Path) -> None:
+    """Of each kernel the source and the end of ttgir, and with a pipeline one against the other."""
+    program = ("--", sys.executable, str(PROGRAM), "--few")
+    result = tilepass(cache, "check", "--seeds", "1", "-p", "test-round-trip", *program)
+    assert result.returncode == 0, result.stderr
+    name = r"host_made-cuda90-\w+"
+    lines = [
+        rf"{name}\.source: host_made: nothing undefined .*",
+        rf"{name}\.ttgir: host_made: nothing undefined .*",
+        rf"{name}\.ttgir: host_made: protocol: \d+ schedules .*",
+        rf"{name}\.ttgir: host_made: the same as {name}\.source .*",
+        rf"{name}\.ttgir: host_made: not compared: arguments that overlap",
+    ]
+    assert re.fullmatch("\n".join(lines), result.stdout.strip()), result.stdout
+
+
+def test_binaries_of_a_program(cache: Path) -> None:
+    program = ("--", sys.executable, str(PROGRAM), "--few")
+    result = tilepass(cache, "ab", "--b", "test-round-trip", "--arch", "80", *program)
+    assert result.returncode == 0, result.stderr
+    assert "kernel=host_made: IDENTICAL: all arms are the same binary" in result.stdout
+    assert result.stderr.count("compiled 1 kernel for cuda:80") == 2
+
+
+def test_a_signature_in_every_command(cache: Path, tmp_path: Path) -> None:
+    """The same kernel as the program launches, by what a launch would find out."""
+    dumped = tilepass(cache, "dump-ir", *SIGNATURE, "--no-html", "-o", str(tmp_path))
+    assert dumped.returncode == 0, dumped.stderr
+    launched = sorted(cache.glob("*/host_made.ttgir"))
+    assert launched, "no other test has launched it"
+    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    (ttgir,) = (each for each in folder.glob("*-ttgir.ttgir"))
+
+    texts = [without_locations(each.read_text()) for each in launched]
+    assert ttgir.read_text() in texts
+    explained = tilepass(cache, "explain", "-p", "flatten-loops", *SIGNATURE)
+    assert explained.returncode == 0, explained.stderr
+    assert "no decision was taken" in explained.stdout
+    checked = tilepass(cache, "check", "--seeds", "1", *SIGNATURE)
+    assert checked.returncode == 0, checked.stderr
+    assert "protocol: " in checked.stdout
+    compared = tilepass(cache, "ab", *SIGNATURE, "--config-b", "num_warps=4")
+    assert compared.returncode == 0, compared.stderr
+    assert len(re.findall(r"kernel=host_made +[AB] +host_made", compared.stdout)) == 2
+
+
+def test_what_does_not_fit_the_function(cache: Path) -> None:
+    """In one process: each begins with importing torch and Triton."""
+    cases: dict[str, tuple[str, dict[str, str]]] = {
+        "has 3 parameters that are not constants, the signature 1 types: a, o, K": ("i32", {}),
+        "has no parameter 'x' (parameters: a, o, K)": ("a=i32,x=i32", {}),
+        "needs a type or a constant for 'K': K": ("a=i32,o=i32", {}),
+        "'no' of .*'s 'a' is not a type such as i32": ("no,i32,i32", {}),
+        "has no parameter 'P' (parameters: a, o, K, M, N)": ("i32,i32,i32", {"P": "1"}),
+    }
+    code = (
+        "import json, sys\n"
+        "from tilepass.core.errors import TilepassError\n"
+        "from tilepass.core.pass_base import Target\n"
+        "from tilepass.subjects.kernel import KernelSpec\n"
+        "for signature, constants in json.load(sys.stdin):\n"
+        "    constants = {'M': '64', 'N': '64', **constants}\n"
+        "    try:\n"
+        f"        KernelSpec({SIGNATURE[0]!r}, signature, constants).compile(Target('cuda', 90))\n"
+        "    except TilepassError as error:\n"
+        "        print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(list(cases.values())),
+        env={**os.environ, "TRITON_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = result.stdout.splitlines()
+    assert len(lines) == len(cases), result
+    for line, message in zip(lines, cases, strict=True):
+        assert message in line or re.search(message, line), line

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import tilepass
 from tilepass.ab.job import Arm
+from tilepass.core.remarks import Remark
 from tilepass.frontends.placed import place_passes
 
 _ALWAYS_COMPILE = "TRITON_ALWAYS_COMPILE"
@@ -28,7 +29,12 @@ def arm_enabled(arm: Arm) -> Generator[list[str]]:
 
     with enabled(arm.pipeline, remarks="none") as session:
         yield remarks
-    remarks.extend(dict.fromkeys(_portable(remark.format()) for remark in session.remarks))
+    remarks.extend(portable_remarks(session.remarks))
+
+
+def portable_remarks(remarks: Iterable[Remark]) -> tuple[str, ...]:
+    """Remarks as text, each once."""
+    return tuple(dict.fromkeys(_portable(remark.format()) for remark in remarks))
 
 
 def _portable(text: str) -> str:

@@ -51,7 +51,7 @@ class Point:
     def describe(self) -> str:
         """`8192x8192x512`, `1024x8192x8192 occupancy=2`."""
         settings = [f"{key}={value}" for key, value in self.overrides.items()]
-        return " ".join(["x".join(map(str, self.shape)), *settings])
+        return " ".join(filter(None, ["x".join(map(str, self.shape)), *settings]))
 
 
 @dataclass(frozen=True)

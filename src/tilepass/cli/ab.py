@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilepass.core.errors import TilepassError
-from tilepass.core.flags import add_traceback_flag, require_two_dashes
+from tilepass.core.flags import (
+    add_kernel_flags,
+    add_traceback_flag,
+    require_two_dashes,
+    split_command,
+)
+from tilepass.core.pass_base import Target
 
 if TYPE_CHECKING:
-    from tilepass.ab.job import Job
+    from contextlib import AbstractContextManager
+
+    from tilepass.ab.job import Arm, Job
     from tilepass.ab.report import Report
     from tilepass.ab.session import Means
     from tilepass.ab.subjects import Subject
+    from tilepass.dump.program_run import Recorded
 
 INTERRUPTED = 130
 _PLOTS = (".png", ".svg", ".pdf")
@@ -30,6 +39,9 @@ and reference(inputs); FUNCTION(inputs, **options) launches and returns its outp
 --library is `module:function` or `file.py:function` too: it takes what make_inputs returns and is
 timed beside the arms, as tilepass.ab.torch_matmul:mm is for the matmuls (cuBLAS).
 
+A program (after --), or a @triton.jit function of a file with --signature, is not timed: what it
+is compiled to under each arm is compared, kernel by kernel; it needs no GPU.
+
 Every arm is checked against the reference first. Then A, the other arms and a duplicate of A are
 launched in turn, in random order, until each ratio is known to --precision. Without a GPU the arms
 are compiled and their static figures compared.
@@ -41,18 +53,24 @@ examples:
   tilepass ab persistent-matmul --b 'flatten-loops{mode=off}' --shape 8192x8192x512
   tilepass ab persistent-matmul --config-a FLATTEN=1 --config-b FLATTEN=0 --json result.json
   tilepass ab persistent-matmul --b flatten-loops --library tilepass.ab.torch_matmul:mm
+  tilepass ab --b flatten-loops --arch cuda:100 -- python app.py
   tilepass ab my_kernels.py:my_matmul --b 'acc-multi-buffer{mode=disallow}' --shape 4096x4096
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Entry point; returns the exit status. Raises TilepassError."""
+    own, command = split_command(argv)
     parser = _parser()
-    require_two_dashes(parser, argv)
-    arguments = parser.parse_args(argv)
+    require_two_dashes(parser, own)
+    arguments = parser.parse_args(own)
+    if (arguments.kernel is None) == (not command):
+        parser.error("give either a kernel, or a program after --")
     if arguments.plot and arguments.plot.suffix not in _PLOTS:
         # Told now, not after minutes of measuring.
         raise TilepassError(f"--plot {arguments.plot}: expected a file named {', '.join(_PLOTS)}")
+    if command or arguments.signature is not None:
+        return _finish(_compare_compiled(command, arguments), arguments)
     job, subject = _job(arguments)
     from tilepass.ab.arms import check_pipelines
     from tilepass.ab.session import need_gpu, run_static
@@ -62,7 +80,9 @@ def main(argv: Sequence[str]) -> int:
     if use_gpu:
         report = _run_with_progress(job, subject, _means(arguments), arguments)
     else:
-        report = run_static(job, subject, arguments.arch)
+        if arguments.arch.backend != "cuda":
+            raise TilepassError(f"--arch {arguments.arch}: kernels that run are NVIDIA's")
+        report = run_static(job, subject, arguments.arch.arch)
     return _finish(report, arguments)
 
 
@@ -74,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("kernel", metavar="KERNEL")
+    add("kernel", nargs="?", metavar="KERNEL")
     add("--a", metavar="PIPELINE", default="", help="passes of the baseline (none)")
     add("--b", metavar="PIPELINE", default="", help="passes of the other arm (none)")
     add("--arm", metavar="PIPELINE", action="append", default=[], help="a further arm")
@@ -98,7 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-figures", action="store_true", help="leave out registers, spills, instructions")
     add("--require-gpu", action="store_true", help="fail where there is none")
     add("--compile-only", "--dry-run", action="store_true", help="as if there were no GPU")
-    add("--arch", type=int, default=90, help="compiled for, where nothing runs (90: sm_90)")
+    add("--arch", "--target", type=_target, default=Target("cuda", 90), metavar="ARCH",
+        help="compiled for, where nothing runs: 90, cuda:90, hip:gfx942 (cuda:90)")  # fmt: skip
+    add("--all-configs", action="store_true", help="a program's autotuners compile all of their "
+        "configurations (up to the first that fits)")  # fmt: skip
+    add_kernel_flags(parser)
     add("--jobs", type=positive, help="processes that compile (one per core)")
     add("--launch-timeout", type=float, default=60.0, metavar="SECONDS", help="hung after (60)")
     add_traceback_flag(parser)
@@ -112,9 +136,52 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def _target(text: str) -> Target:
+    try:
+        return Target.parse(f"cuda:{text}" if text.isdecimal() else text)
+    except TilepassError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def percent(text: str) -> float:
     """A fraction; argparse shows the name of this function."""
     return float(text) / 100
+
+
+def _compare_compiled(command: Sequence[str], arguments: argparse.Namespace) -> Report:
+    """What a program, or a kernel with a signature, is compiled to under each arm."""
+    from tilepass.ab.arms import check_pipelines
+    from tilepass.ab.compiled import compare_compiled
+    from tilepass.dump.program_run import recorded_kernel, recorded_program
+    from tilepass.subjects.kernel import kernel_spec
+    from tilepass.subjects.program import CompileOnly
+
+    arms, target = _arms(arguments), arguments.arch
+    if command and any(arm.overrides for arm in arms):
+        raise TilepassError("--config-a and --config-b are options of a kernel, not of a program")
+    check_pipelines(arms, arguments.load)
+
+    def record(arm: Arm) -> AbstractContextManager[list[Recorded]]:
+        if command:
+            compile_only = CompileOnly(target, arguments.all_configs)
+            return recorded_program(
+                command, arm.pipeline, arguments.load, compile_only=compile_only
+            )
+        kernel = kernel_spec(arguments.kernel, arguments, arm.overrides)
+        return recorded_kernel(kernel, target, arm.pipeline, arguments.load)
+
+    what = " ".join(command) or arguments.kernel
+    return compare_compiled(what, arms, target, record, arguments.load)
+
+
+def _arms(arguments: argparse.Namespace) -> list[Arm]:
+    from tilepass.ab.job import Arm, arm_label, parse_settings
+
+    return [
+        Arm("A", arguments.a, parse_settings("--config-a", arguments.config_a)),
+        Arm("B", arguments.b, parse_settings("--config-b", arguments.config_b)),
+        *(Arm(arm_label(2 + index), text) for index, text in enumerate(arguments.arm)),
+    ]
 
 
 def _job(arguments: argparse.Namespace) -> tuple[Job, Subject]:
@@ -123,11 +190,7 @@ def _job(arguments: argparse.Namespace) -> tuple[Job, Subject]:
     from tilepass.ab.statistics import Criteria
     from tilepass.ab.subjects import find_library, find_subject
 
-    arms = [
-        Arm("A", arguments.a, parse_settings("--config-a", arguments.config_a)),
-        Arm("B", arguments.b, parse_settings("--config-b", arguments.config_b)),
-        *(Arm(arm_label(2 + index), text) for index, text in enumerate(arguments.arm)),
-    ]
+    arms = _arms(arguments)
     for library in arguments.library:
         arms.append(Arm(arm_label(len(arms)), library=library))
         find_library(library)
@@ -199,7 +262,7 @@ def _finish(report: Report, arguments: argparse.Namespace) -> int:
     from tilepass.ab.table import print_report
     from tilepass.core.files import write_json
 
-    if not arguments.no_figures and report.ended_by is None:
+    if not arguments.no_figures and report.ended_by is None and not report.figures:
         add_figures(report)
     # Rich takes a pipe for 80 columns wide, and would cut the tables.
     print_report(report, Console() if sys.stdout.isatty() else Console(width=200))

@@ -1,4 +1,4 @@
-"""`tilepass check FILE [--against FILE]`: execute a kernel's IR on the CPU."""
+"""`tilepass check`: execute the IR of a kernel, or of all that a program launches, on the CPU."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tilepass.core.errors import OptionError, TilepassError
-from tilepass.core.flags import add_traceback_flag, positive_number
+from tilepass.core.errors import OptionError, TilepassError, report
+from tilepass.core.flags import (
+    add_compile_only_flags,
+    add_kernel_flags,
+    add_traceback_flag,
+    positive_number,
+    split_command,
+)
+from tilepass.core.pass_base import Target
+from tilepass.opt.light_triton import load_libtriton
+from tilepass.opt.source import Part, read_source
 
 if TYPE_CHECKING:
+    from tilepass.dump.program_run import Recorded
     from tilepass.ir.engine import Module
-    from tilepass.opt.source import Part
 
 # The ptxas of these Tritons keeps registers that unfinished dots read (see `fix-dot-wait`).
 REGISTERS_SAFE_SINCE = (3, 9)
@@ -23,12 +33,79 @@ UNSUPPORTED = 2
 
 def main(arguments: Sequence[str]) -> int:
     """Print what was run; returns 2 for unknown operations. Raises TilepassError for a finding."""
-    options = _parser().parse_args(arguments)
-    grid = _grid(options.grid) if options.grid else None
-    from tilepass.opt.light_triton import load_libtriton
-    from tilepass.opt.source import read_source
-
+    own, command = split_command(arguments)
+    parser = _parser()
+    options = parser.parse_args(own)
+    if (options.file is None) == (not command):
+        parser.error("give either a file, or a program after --")
+    compiled = bool(command) or options.signature is not None
+    if compiled and options.against is not None:
+        parser.error("--against is for IR files: what -p makes is compared with its source")
+    if not compiled and (options.pipeline or options.load):
+        parser.error("-p and --load are for programs and kernels: an IR file is checked as it is")
+    if options.grid:
+        _grid(options.grid)
+    if compiled:
+        return _check_compiled(command, options)
     load_libtriton()
+    source = read_source(options.file)
+    against = read_source(options.against) if options.against else None
+    return _check(source, against, options)
+
+
+def _check_compiled(command: Sequence[str], options: argparse.Namespace) -> int:
+    """Check what a program or a signature makes Triton compile, one kernel after the other."""
+    from tilepass.dump.program_run import recorded_kernel, recorded_program
+    from tilepass.subjects.kernel import kernel_spec
+    from tilepass.subjects.program import DEFAULT_TARGET, compile_only_without_gpu
+
+    if command:
+        compile_only = compile_only_without_gpu(
+            options.target, asked=options.compile_only, all_configurations=options.all_configs
+        )
+        recording = recorded_program(
+            command, options.pipeline, options.load, compile_only=compile_only
+        )
+    else:
+        target = Target.parse(options.target, "--target") if options.target else DEFAULT_TARGET
+        recording = recorded_kernel(
+            kernel_spec(options.file, options), target, options.pipeline, options.load
+        )
+    with recording as kernels:
+        statuses = [_check_kernel(kernel, options) for kernel in kernels]
+    return 1 if 1 in statuses else max(statuses)
+
+
+def _check_kernel(kernel: Recorded, options: argparse.Namespace) -> int:
+    """The status of one kernel: of its source and of what becomes of it, against that with -p."""
+    source, result = (_part(kernel, stage) for stage in ("source", "ttgir"))
+    if source is None or result is None:
+        print(f"{kernel.folder.name}: not checked: only Triton's kernels are")
+        return UNSUPPORTED
+    statuses: list[int] = []
+    for checked, against in (
+        [(source, None), (result, None), (result, source)]
+        if options.pipeline
+        else [(source, None), (result, None)]
+    ):
+        try:
+            statuses.append(_check(checked, against, options))
+        except TilepassError as error:
+            print(report(error), file=sys.stderr)
+            return 1
+    return max(statuses)
+
+
+def _part(kernel: Recorded, stage: str) -> Part | None:
+    """The IR at the start or end of a kernel's compilation, under the kernel's name."""
+    file = kernel.result(stage)
+    if file is None or kernel.record.language != "triton":
+        return None
+    return replace(read_source(str(file)), file=f"{kernel.folder.name}.{stage}")
+
+
+def _check(source: Part, against: Part | None, options: argparse.Namespace) -> int:
+    grid = _grid(options.grid) if options.grid else None
     from tilepass.core.versions import triton_version
     from tilepass.frontends.triton import bridge
     from tilepass.sim import equivalence
@@ -38,10 +115,10 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.sim.protocol.recorder import CannotFollow
     from tilepass.sim.protocol_check import check_protocol
 
-    def program(source: Part) -> Program:
-        return Program(bridge.read_named(source.text, source.file), options.kernel)
+    def program(part: Part) -> Program:
+        return Program(bridge.read_named(part.text, part.file), options.kernel)
 
-    def protocol(module: Module, source: Part) -> str | None:
+    def protocol(module: Module) -> str | None:
         shapes, seeds = options.shapes or (), options.seeds
         try:
             return check_protocol(
@@ -55,35 +132,34 @@ def main(arguments: Sequence[str]) -> int:
 
     said, with_protocol = None, False
     try:
-        source = read_source(options.file)
         checked = program(source)
-        against = program(read_source(options.against)) if options.against else None
-        with_protocol = against is None and not options.no_protocol
-        said = protocol(checked.module, source) if with_protocol else None
+        other = program(against) if against else None
+        with_protocol = other is None and not options.no_protocol
+        said = protocol(checked.module) if with_protocol else None
     except UnsupportedOperationsError as error:
         print(error, file=sys.stderr)
         if with_protocol:
             print("note: --no-protocol executes the kernel all the same", file=sys.stderr)
         return UNSUPPORTED
-    forms = [checked] if against is None else [checked, against]
+    forms = [checked] if other is None else [checked, other]
     cases = equivalence.cases(forms, options.shapes or (), options.seeds, grid, options.programs)
     limit, reached = options.step_limit, set[Goal]()
     runs = [
         equivalence.execute(checked, case, limit, reached=reached)
-        if against is None
-        else equivalence.compare(checked, against, case, options.tolerance, limit, reached)
+        if other is None
+        else equivalence.compare(checked, other, case, options.tolerance, limit, reached)
         for case in cases
     ]
-    found = "nothing undefined" if against is None else f"the same as {options.against}"
+    found = "nothing undefined" if against is None else f"the same as {against.file}"
     sizes = "; ".join(dict.fromkeys(case.said for case in cases))
-    print(f"{options.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
+    print(f"{source.file}: {checked.name}: {found} ({options.seeds} seeds, shapes {sizes})")
     if said:
-        print(f"{options.file}: {checked.name}: protocol: {said}")
+        print(f"{source.file}: {checked.name}: protocol: {said}")
     for line in equivalence.missed(forms, cases, reached):
-        print(f"{options.file}: {checked.name}: missed: {line}")
-    if against is not None:
-        for line in equivalence.reservations(runs, checked, against):
-            print(f"{options.file}: {checked.name}: {line}")
+        print(f"{source.file}: {checked.name}: missed: {line}")
+    if other is not None:
+        for line in equivalence.reservations(runs, checked, other):
+            print(f"{source.file}: {checked.name}: {line}")
         return 0
     if races := [race for each in runs for race in each.outcome.races]:
         _report_race(races[0], options.grid)
@@ -131,12 +207,15 @@ def _parser() -> argparse.ArgumentParser:
         "arguments. Alone: report undefined behaviour, accesses out of bounds, reads of memory "
         "that nobody wrote, and what can go wrong with barriers and asynchronous copies in any "
         "order, and races of programs in global memory. Against another file: compare every array, "
-        "bit by bit.",
+        "bit by bit. A program (check [-p PIPELINE] -- python app.py), or file.py:kernel with "
+        "--signature, has each of its kernels checked, before the first pass and at the end of "
+        "ttgir; a program needs no GPU.",
         epilog="Exit status: 0 nothing found, 1 something found, 2 operations that cannot be "
         "simulated. SHAPES: 64 gives every integer parameter the value 64 and every array 64 x 64 "
         "elements and a margin; 64,K=100,a_ptr=128x100 sets some by name.",
     )
-    parser.add_argument("file", metavar="FILE", help="IR file, - for standard input")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="IR file, - for standard input; or "
+                        "file.py:kernel with --signature")  # fmt: skip
     parser.add_argument("--against", metavar="FILE", help="IR that has to compute the same")
     parser.add_argument("--shapes", action="append", metavar="SHAPES", help="sizes (default: some "
                         "that follow from the kernel: each loop makes no trip, one, and three, "
@@ -154,6 +233,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kernel", metavar="NAME", help="function to run, where several are public"
     )
+    parser.add_argument("-p", "--pipeline", default="", metavar="PIPELINE", help="passes for a "
+                        "program or kernel, compared with its source too")  # fmt: skip
+    parser.add_argument("--load", metavar="FILE", action="append", default=[], help="file that "
+                        "registers passes")  # fmt: skip
     parser.add_argument("--no-protocol", action="store_true", help="do not check barriers and "
                         "asynchronous copies")  # fmt: skip
     parser.add_argument(
@@ -170,5 +253,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="operations that a launch may execute",
     )
+    add_kernel_flags(parser)
+    add_compile_only_flags(parser)
     add_traceback_flag(parser)
     return parser

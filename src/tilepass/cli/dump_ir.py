@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from tilepass.core.errors import TilepassError
 from tilepass.core.flags import (
     add_compile_only_flags,
+    add_kernel_flags,
     add_traceback_flag,
     require_two_dashes,
+    settings_of,
     split_command,
 )
 from tilepass.core.pass_base import Target
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 WHAT is a kernel of tilepass (persistent-matmul, mxfp4-matmul, ...), a .ttir or .ttgir file, which
-goes through the stages after its own, a .mlir file with a module that the CuTe DSL traced, or a
-Python function without arguments that compiles CuTe kernels: file.py:function, module:function. A
-program is given after `--`; the processes that it starts are included, and kernels that are in a
+goes through the stages after its own, a .mlir file with a module that the CuTe DSL traced, a
+Python function without arguments that compiles CuTe kernels (file.py:function, module:function), or
+a @triton.jit function with --signature.
+
+A program is given after `--`; the processes that it starts are included, and kernels that are in a
 cache are compiled again to be dumped. Without a GPU, or with --compile-only, it finds one that is
 stood in for, and its kernels are compiled and not run.
 
@@ -45,6 +49,7 @@ examples:
   tilepass dump-ir kernel.ttgir --only-pipeline -p 'tritongpu-coalesce,canonicalize'
   tilepass dump-ir -o dump -- python app.py --size 4096
   tilepass dump-ir my_kernel.py:compile_it --target cuda:90
+  tilepass dump-ir my_kernel.py:add --signature '*fp32:16,*fp32:16,i32' --constexpr BLOCK=1024
 """
 
 
@@ -86,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder that is new or empty (tilepass-dump)")  # fmt: skip
     add("--config", metavar="NAME=VALUE", action="append", default=[],
         help="option of a kernel of tilepass, compile option of a file; repeatable")  # fmt: skip
-    add("--num-warps", metavar="N", help="for a .ttir file, which names none (4)")
+    add_kernel_flags(parser)
     add("--load", metavar="FILE", action="append", default=[], help="file that registers passes")
     add("--only-pipeline", action="store_true",
         help="run no stage on the file, only -p, which may name Triton's passes")  # fmt: skip
@@ -122,18 +127,27 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOptions) -> int:
     from tilepass.core.versions import triton_version
-    from tilepass.dump.cute_sources import call_function, is_function_spec
+    from tilepass.dump.cute_sources import call_function
     from tilepass.dump.recorder import Recorder
-    from tilepass.dump.sources import compile_file, compile_workload, default_target
+    from tilepass.dump.sources import (
+        compile_file,
+        compile_kernel,
+        compile_workload,
+        default_target,
+    )
+    from tilepass.subjects.kernel import is_spec, kernel_spec
 
     recorder = Recorder(recorder_options, compiler=str(triton_version()), pipeline=options.pipeline)
     passes = (options.pipeline, options.load, recorder)
     target = Target.parse(options.target, "--target") if options.target else None
-    settings = dict(map(_setting, options.config))
+    settings = settings_of("--config", options.config)
     if options.num_warps is not None:
         settings["num_warps"] = options.num_warps
     try:
-        if is_function_spec(options.what):
+        if options.signature is not None:
+            kernel = kernel_spec(options.what, options, settings)
+            compile_kernel(kernel, target or default_target(), *passes)
+        elif is_spec(options.what):
             if settings:
                 raise TilepassError("--config: a function takes no options")
             call_function(options.what, target or default_target(), *passes)
@@ -228,10 +242,3 @@ def _is_file(what: str) -> bool:
     if what.endswith(".py"):
         raise TilepassError(f"{what} is a program: tilepass dump-ir -- python {what}")
     return bool(Path(what).suffix) or os.sep in what
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise TilepassError(f"--config {text}: expected NAME=VALUE")
-    return name, value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tilepass.core.errors import OptionError
 from tilepass.core.flags import (
     add_compile_only_flags,
+    add_kernel_flags,
     add_traceback_flag,
     require_two_dashes,
     split_command,
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     from tilepass.core.pass_base import Target
     from tilepass.core.registry import load_file
     from tilepass.explain import subjects
+    from tilepass.subjects.kernel import kernel_spec
 
     for file in options.load:
         load_file(file)
@@ -37,6 +39,10 @@ def main(arguments: Sequence[str]) -> int:
     suffix = Path(options.what or "").suffix
     if options.what is None:
         account = subjects.explain_command(after, options.pipeline, options.load, stand_in(options))
+    elif options.signature is not None:
+        account = subjects.explain_spec(
+            kernel_spec(options.what, options), target, options.pipeline, options.load
+        )
     elif options.what == "-" or suffix in subjects.IR_SUFFIXES:
         if options.arguments or after:
             raise OptionError(f"{options.what}: an IR file takes no arguments")
@@ -73,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="tilepass explain",
         description="Run a pipeline and print every decision: what was chosen, by whom, from which "
         "facts, and what the others would have chosen.",
-        epilog="For a kernel of tilepass, ARGUMENTs are fields of its configuration: block_m=64. "
+        epilog="A @triton.jit function is file.py:kernel with --signature. "
+        "For a kernel of tilepass, ARGUMENTs are fields of its configuration: block_m=64. "
         "A program runs with its kernels compiled anew, without a GPU as far as its launches; its "
         "flags come after --: explain app.py -p PIPELINE -- --size 4, or as a command: "
         "explain -p PIPELINE -- python app.py --size 4.",
@@ -82,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
                         "kernel, or program (.py)")  # fmt: skip
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="for a kernel or program")
     parser.add_argument("-p", "--pipeline", metavar="PIPELINE", required=True)
+    add_kernel_flags(parser)
     add_compile_only_flags(parser)
     parser.add_argument("--load", action="append", default=[], metavar="FILE", help="Python file "
                         "of passes")  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilepass.core import tracebacks
+from tilepass.core.errors import OptionError
 
 _ONE_DASH = re.compile(r"-([A-Za-z][\w-]+)")
 
@@ -28,6 +29,28 @@ def add_compile_only_flags(parser: argparse.ArgumentParser) -> None:
         "program it means --compile-only (default: a file's own, else cuda:90)")  # fmt: skip
     add("--all-configs", action="store_true", help="autotuners compile all of their "
         "configurations (up to the first that fits); means --compile-only")  # fmt: skip
+
+
+def add_kernel_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for a `@triton.jit` function of a file, which no launch tells about."""
+    add = parser.add_argument
+    add("--signature", metavar="TYPES", help="types of the arguments of file.py:kernel, in order "
+        "or by name: '*bf16:16,i32:16', 'x=*bf16:16,n=i32' (:16: divisible by 16)")  # fmt: skip
+    add("--constexpr", metavar="NAME=VALUE", action="append", default=[],
+        help="a constant of file.py:kernel; repeatable")  # fmt: skip
+    add("--num-warps", metavar="N", help="of file.py:kernel; of a .ttir file, which names none (4)")
+    add("--num-stages", metavar="N", help="of file.py:kernel")
+
+
+def settings_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    """`["a=1"]` as `{"a": "1"}`. Raises OptionError, which names the flag."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"{flag} {text}: expected NAME=VALUE")
+        settings[name] = value
+    return settings
 
 
 def require_two_dashes(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError, nearest
-from tilepass.core.files import execute_file
 from tilepass.core.pass_base import Pass, PassContext, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.core.versions import cute_version
@@ -27,15 +24,10 @@ from tilepass.frontends.placed import place_passes
 from tilepass.ir.engine import location_of
 from tilepass.opt.engine_work import read_cute
 from tilepass.opt.source import Part
+from tilepass.subjects.kernel import load_module
 
 # The DSL reads it when it is imported.
 _ARCH_VARIABLE = "CUTE_DSL_ARCH"
-
-
-def is_function_spec(what: str) -> bool:
-    """Whether `what` names a Python function: `file.py:function`, `package.module:function`."""
-    module, colon, function = what.rpartition(":")
-    return bool(colon) and function.isidentifier() and bool(module)
 
 
 def call_function(
@@ -92,20 +84,13 @@ def _make_context(a_pass: Pass, target: Target, options: Any) -> PassContext:
 
 def _find(spec: str) -> Callable[[], object]:
     place, _, name = spec.rpartition(":")
-    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    module = load_module(place)
     function = getattr(module, name, None)
     if not callable(function):
         raise TilepassError(f"{place} has no function '{name}'{nearest(name, dir(module))}")
+    if parameters := getattr(function, "arg_names", None):
+        raise TilepassError(
+            f"{spec} is a kernel of Triton: give --signature, and --constexpr for what is "
+            f"constant (parameters: {', '.join(parameters)})"
+        )
     return function
-
-
-def _import_file(place: str) -> ModuleType:
-    path = Path(place)
-    return execute_file(path, f"tilepass_dumped_{path.stem}", str(path), path.parent.resolve())
-
-
-def _import_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise TilepassError(f"{name}: {error}") from error

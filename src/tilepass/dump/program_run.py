@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilepass.binary.artifacts import BINARY_STAGES
 from tilepass.core.decisions import Decision, decision_of
 from tilepass.core.errors import TilepassError
+from tilepass.core.pass_base import Target
 from tilepass.core.remarks import Remark, parse_remark
+from tilepass.core.versions import triton_version
 from tilepass.dump.environment import encode
 from tilepass.dump.kernel_files import RecorderOptions
+from tilepass.dump.recorder import Recorder
+from tilepass.dump.sources import compile_kernel
 from tilepass.dump.steps import (
     CompilationRecord,
     Step,
@@ -22,6 +28,7 @@ from tilepass.dump.steps import (
     read_steps,
 )
 from tilepass.frontends.placed import place_passes
+from tilepass.subjects.kernel import KernelSpec
 from tilepass.subjects.program import ANEW, CompileOnly, program_environment, run_program
 from tilepass.variables import DUMP, EMPTY_PIPELINE
 
@@ -41,6 +48,11 @@ class Recorded:
     @property
     def decisions(self) -> list[Decision]:
         return [decision_of(fields) for step in self.steps for fields in step.decisions]
+
+    @property
+    def binary(self) -> Path | None:
+        """The file with the binary; None where the compilation did not come to one."""
+        return next(filter(None, map(self.result, BINARY_STAGES)), None)
 
     def result(self, stage: str) -> Path | None:
         """The file with the result of a stage, or the `source`; None where it was not reached."""
@@ -70,6 +82,19 @@ def record_program(
 
 
 @contextmanager
+def recorded_kernel(
+    kernel: KernelSpec, target: Target, pipeline: str, load: Sequence[str]
+) -> Generator[list[Recorded]]:
+    """A jitted function compiled; the files are there in the block. Raises TilepassError."""
+    with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
+        options = RecorderOptions(Path(folder), only_changed=True)
+        recorder = Recorder(options, compiler=str(triton_version()), pipeline=pipeline)
+        with redirect_stdout(sys.stderr):
+            compile_kernel(kernel, target, pipeline, load, recorder)
+        yield read_recorded(Path(folder))
+
+
+@contextmanager
 def recorded_program(
     command: Sequence[str],
     pipeline: str,
@@ -84,9 +109,10 @@ def recorded_program(
     said = " ".join(command)
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
         options = RecorderOptions(Path(folder), only_changed=True)
-        status = record_program(
-            command, pipeline, load, options, remarks="none", compile_only=compile_only
-        )
+        with _stdout_to_stderr():
+            status = record_program(
+                command, pipeline, load, options, remarks="none", compile_only=compile_only
+            )
         if status:
             raise TilepassError(f"{said} exited with {status}")
         found = read_recorded(Path(folder))
@@ -103,3 +129,16 @@ def read_recorded(dump: Path) -> list[Recorded]:
 
 def _begin(folder: Path) -> int:
     return min(file.stat().st_mtime_ns for file in folder.iterdir())
+
+
+@contextmanager
+def _stdout_to_stderr() -> Generator[None]:
+    """Let what processes that are started in the block print go to stderr."""
+    sys.stdout.flush()
+    before = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.activate import enabled
-from tilepass.core.errors import TilepassError, nearest
-from tilepass.core.options import convert
+from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext, Placed, Target
 from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
@@ -24,6 +23,7 @@ from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
 from tilepass.opt.source import Part, read_source
 from tilepass.opt.work import is_cute
+from tilepass.subjects.kernel import KernelSpec, compile_options
 
 IR_SUFFIXES = (".ttir", ".ttgir")
 _CUTE_SUFFIX = ".mlir"
@@ -54,6 +54,14 @@ def compile_workload(
     config = workload.configure(workload.default_config, settings)
     with _compiling(name), enabled(pipeline, observers=[recorder], load=load):
         workload.compile(config, gpu_target(target))
+
+
+def compile_kernel(
+    kernel: KernelSpec, target: Target, pipeline: str, load: Sequence[str], recorder: Recorder
+) -> None:
+    """Compile a jitted function of the user's. Raises TilepassError."""
+    with _compiling(kernel.spec), enabled(pipeline, observers=[recorder], load=load):
+        kernel.compile(target)
 
 
 def default_target() -> Target:
@@ -93,7 +101,7 @@ def compile_file(
     if not _entry(module):
         raise TilepassError(f"{path}: there is no kernel in it (a public tt.func)")
     target = target or _target_of(source)
-    options = _compile_options(target, _with_warps(settings, module, source))
+    options = compile_options(target, _with_warps(settings, module, source))
     first, rest = _split(place_passes(pipeline, load), stage)
     if first:
         module = _run_first(module, first, target, stage, recorder)
@@ -160,30 +168,6 @@ def _target_of(source: Part) -> Target:
     if found is None:
         raise TilepassError(f"{source.file}: the module names no target: give --target (cuda:90)")
     return found
-
-
-def _compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Compile options from text, of the types of their defaults. Raises TilepassError."""
-    compiler: Any = importlib.import_module("triton.compiler.compiler")
-    try:
-        parsed: Any = compiler.make_backend(gpu_target(target)).parse_options({})
-    except (ValueError, AssertionError) as error:
-        raise TilepassError(f"Triton cannot compile for {target}: {error}") from error
-    defaults: dict[str, Any] = parsed.__dict__
-    options: dict[str, Any] = {}
-    for name, text in settings.items():
-        if name not in defaults:
-            raise TilepassError(
-                f"--config {name}={text}: {target} has no compile option '{name}'"
-                f"{nearest(name, defaults)}"
-            )
-        default = defaults[name]
-        kind = bool if isinstance(default, bool) else str if isinstance(default, str) else int
-        try:
-            options[name] = convert(text, kind)
-        except ValueError as error:
-            raise TilepassError(f"--config {name}={text}: {error}") from error
-    return options
 
 
 def _split(passes: Sequence[Placed], stage: str) -> tuple[list[Placed], list[Placed]]:

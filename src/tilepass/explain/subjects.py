@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilepass.core import tracebacks
 from tilepass.core.errors import TilepassError
@@ -16,8 +17,12 @@ from tilepass.core.pass_base import Pass, Target
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import find_pass, pass_names
 from tilepass.explain.account import Account
+from tilepass.subjects.kernel import KernelSpec
 from tilepass.subjects.program import CompileOnly
 from tilepass.without_gpu.program import is_check
+
+if TYPE_CHECKING:
+    from tilepass.dump.program_run import Recorded
 
 IR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 _DEFAULT_TARGET = Target("cuda", 90)
@@ -66,28 +71,26 @@ def explain_command(
     """Run a program, the processes that it starts included. Its kernels are compiled anew."""
     from tilepass.dump.program_run import recorded_program
 
+    with recorded_program(command, pipeline, load, compile_only=compile_only) as kernels:
+        return _account(pipeline, kernels)
+
+
+def explain_spec(
+    kernel: KernelSpec, target: Target | None, pipeline: str, load: Sequence[str]
+) -> Account:
+    """Compile a jitted function of the user's."""
+    from tilepass.dump.program_run import recorded_kernel
+
+    with recorded_kernel(kernel, target or _DEFAULT_TARGET, pipeline, load) as kernels:
+        return _account(pipeline, kernels)
+
+
+def _account(pipeline: str, kernels: Sequence[Recorded]) -> Account:
     account = Account(_passes(pipeline))
-    with (
-        redirect_stdout_of_children(),
-        recorded_program(command, pipeline, load, compile_only=compile_only) as kernels,
-    ):
-        for kernel in kernels:
-            account.decisions += kernel.decisions
-            account.remarks += kernel.remarks
+    for kernel in kernels:
+        account.decisions += kernel.decisions
+        account.remarks += kernel.remarks
     return account
-
-
-@contextmanager
-def redirect_stdout_of_children() -> Generator[None]:
-    """Let what processes that are started in the block print go to stderr."""
-    sys.stdout.flush()
-    before = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(before, 1)
-        os.close(before)
 
 
 def explain_program(

@@ -10,13 +10,14 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from tilepass.after_import import AfterImport
 from tilepass.core.pass_base import Target
-from tilepass.without_gpu.driver import Driver
+from tilepass.without_gpu.driver import Driver, compile_only
 
 _SHOWN_NAMES = 8
 _driver: Driver | None = None
@@ -31,6 +32,22 @@ def stand_in_for_gpu(target: Target, *, all_configurations: bool) -> None:
             stand_in(target, all_configurations)
         else:
             AfterImport(module, functools.partial(stand_in, target, all_configurations))
+
+
+@contextmanager
+def standing_in(target: Target) -> Generator[None]:
+    """In the block Triton finds a GPU of the target, for files that ask for one when they are
+    imported; so does torch, from then on, whose place is not given back."""
+    stand_in = functools.partial(_stand_in_for_torch, target, False)
+    if "torch" in sys.modules:
+        stand_in()
+    waiting = None if "torch" in sys.modules else AfterImport("torch", stand_in)
+    try:
+        with compile_only(target):
+            yield
+    finally:
+        if waiting is not None:
+            waiting.cancel()
 
 
 def _stand_in_for_torch(target: Target, _: bool) -> None:

@@ -664,8 +664,11 @@ def test_undefined_behaviour_is_told_from_what_is_not_followed(
     def enter(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(compiling, "bind_values", lambda *_: ([], None))
-    entry = SimpleNamespace(frame=lambda _: None, body=SimpleNamespace(enter=enter))
+    def nothing(*_: object) -> tuple[tuple[()], None]:
+        return (), None
+
+    monkeypatch.setattr(compiling, "bind_values", nothing)
+    entry = SimpleNamespace(frame=nothing, body=SimpleNamespace(enter=enter))
     program = cast("ProtocolProgram", SimpleNamespace(entry=entry))
     with pytest.raises(CannotFollow if unknown else UndefinedBehaviour) as caught:
         record(program, PROBLEM)

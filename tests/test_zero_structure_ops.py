@@ -32,7 +32,13 @@ from tilepass.analysis.zero_structure.ops_gpu import (
     _place,  # pyright: ignore[reportPrivateUsage]
     fragment_code,
 )
-from tilepass.analysis.zero_structure.program import Instruction, decode, kernels_of
+from tilepass.analysis.zero_structure.program import (
+    Instruction,
+    UnsupportedControlFlow,
+    decode,
+    kernels_of,
+    walk,
+)
 from tilepass.analysis.zero_structure.types import Scalar, alignment_of, parse_type, size_of
 from tilepass.analysis.zero_structure.values import (
     Domain,
@@ -223,6 +229,20 @@ def test_distinct_values_of_private_objects_are_limited() -> None:
     assert known(Case(0, code, ""), Limits(table_bytes=0)).startswith("out of reach: more than 0")
 
 
+def test_what_a_kernel_is_decoded_into() -> None:
+    code = "scf.if %b { %y = arith.addi %n, %n : i32 scf.if %b { %z = arith.muli %n, %n : i32 } }\n"
+    _module, machine = machine_of(code)
+    assert set(machine.program.objects) == {"smem", "dyn"}
+    names = [item.name for item in walk(machine.program.body)]
+    assert names == [item.name for item in machine.program.instructions]
+    assert {"arith.addi", "arith.muli"} < set(names)
+
+
+def test_branches_that_are_not_structured_are_not_followed() -> None:
+    with pytest.raises(UnsupportedControlFlow, match="has 2 blocks"):
+        machine_of("cf.br ^other\n^other:\n")
+
+
 TYPES = {
     "i1": (1, 1), "i8": (1, 1), "i16": (2, 2), "i32": (4, 4), "i64": (8, 8), "index": (8, 8),
     "f16": (2, 2), "bf16": (2, 2), "f32": (4, 4), "f64": (8, 8), "f8E4M3FN": (1, 1),
@@ -249,6 +269,7 @@ def test_sizes_of_types(text: str) -> None:
     assert (size_of(kind), alignment_of(kind)) == TYPES[text]
     if isinstance(kind, Scalar):
         assert kind.floating is (text.strip("b").startswith("f"))
+        assert not kind.floating or kind.width == 8 * kind.size
 
 
 ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "e4m3": 1, "e5m2": 1}

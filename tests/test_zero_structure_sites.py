@@ -9,21 +9,28 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from numpy import array, uint8
 
-from tilepass.analysis.zero_structure import Limits, ZeroStructure, analyse
+from tilepass.analysis.zero_structure import Limits, ZeroStructure, analyse, entry
+from tilepass.analysis.zero_structure import program as programs
 from tilepass.analysis.zero_structure.effects import effect_of
 from tilepass.analysis.zero_structure.entry import block_of
 from tilepass.analysis.zero_structure.program import (
     DETAILS,
+    Bulk,
     Instruction,
     MatrixMove,
     MatrixProduct,
     SharedObject,
     shared_objects,
+    site_of,
     sites_of,
     transfer_bytes_of,
 )
-from tilepass.ir.engine import operations, parse
+from tilepass.analysis.zero_structure.values import Domain, Struct
+from tilepass.analysis.zero_structure.zero_bytes import ZeroBytes
+from tilepass.ir.cute import static_tensor
+from tilepass.ir.engine import Module, operations, parse
 
 M, N, K = 2, 3, 2
 SHAPE = "#nvvm.shape<m = 16, n = 8, k = 16>"
@@ -268,6 +275,8 @@ def test_layouts_that_do_not_fit(text: str) -> None:
     found = structure(multiplied(b=ONE_OF_B).text(), types=(*TYPES[:3], text))
     assert found.failure is None
     assert told(found) == f"-; -; -; {LAYOUTS_OF_B[text]}"
+    if LAYOUTS_OF_B[text] == OTHER_PLACES:
+        assert (found.sites[0].b_zero.shape, found.sites[0].a_zero.shape) == ((N, K), (M, K))
 
 
 @pytest.mark.parametrize("strides", ["(1,2),4,16", "(1,2),8,16", "(1,2),4,4"])
@@ -293,6 +302,8 @@ def test_product_that_the_zeros_rest_on(words: str) -> None:
     kernel.read(EVERYWHERE)
     found = structure(kernel.text(), strict=True)
     assert told(found) == f"-; -; -; {OUTSIDE}; {RESTS.replace('arith.mulf', 'math.fma')}"
+    found = structure(kernel.text())
+    assert told(found) == "-; 00 01 10 11; -; needs 0 * x"
 
 
 def test_collector_is_left_as_it_was() -> None:
@@ -518,6 +529,10 @@ def test_attributes_of_instructions() -> None:
         a, b = "f16" if types[0] in chosen else None, "bf16" if types[1] in chosen else None
         found = details_of("nvvm.mma.sync", ", ".join([segments, *chosen]))
         assert found == MatrixProduct((4, 2, 7), (16, 8, 32), a, b)
+    for name in ("nvvm.cp.async.bulk.tensor.shared.cluster.global",
+                 "nvvm.cp.async.bulk.shared.cluster.global"):  # fmt: skip
+        assert details_of(name, "operandSegmentSizes = array<i32: 1, 2>") == Bulk((1, 2), None)
+        assert details_of(name, "") == Bulk((), None)
     assert details_of("llvm.call", "") == ""
     assert details_of("llvm.call", "callee = @foo") == "foo"
 
@@ -534,6 +549,95 @@ def test_bytes_that_a_location_names() -> None:
     for name, size in (("copy.64", 64), ("copy.8", 8), ("site.8", None)):
         module = parse(f'"test.op"() : () -> () loc("tilepass.{name}")')
         assert transfer_bytes_of(operations(module)[1].location) == size
+
+
+def test_site_that_a_location_names_last() -> None:
+    inner = 'callsite("tilepass.site.3"("a":1:1) at "tilepass.site.12"("b":2:2))'
+    for text, site in (('"tilepass.site.7"', 7), (inner, 12), ('"tilepass.copy.8"', None)):
+        module = parse(f'"test.op"() : () -> () loc({text})')
+        assert site_of(operations(module)[1].location) == site
+
+
+def test_operands_that_are_no_register_tensors_are_none() -> None:
+    rows = '["atom", "other", "!cute.memref<f32, rmem, align<32>, \\"?:1\\">"]'
+    (site,) = sites_of(parse(f"module attributes {{tilepass.sites = [{rows}]}} {{}}"))
+    assert (site.index, site.atom, site.d, site.a, site.b) == (0, "atom", None, None, None)
+
+
+def test_gemms_are_what_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [SimpleNamespace(name=name) for name in ("cute.gemm", "cute.copy", "cute.gemm")]
+
+    def named(_: Module) -> list[SimpleNamespace]:
+        return some
+
+    monkeypatch.setattr(programs, "operations", named)
+    assert programs.gemms_of(cast("Module", None)) == [some[0], some[2]]
+
+
+def test_copies_are_tagged_with_the_bytes_of_their_atom(monkeypatch: pytest.MonkeyPatch) -> None:
+    atoms = [f"!cute.tma_load<foo, copy_bits = {bits}>" for bits in (64, 65, 8)]
+    copies = [
+        SimpleNamespace(
+            name="cute.copy", operands=[SimpleNamespace(type=each) for each in (atom, "!cute.x")]
+        )
+        for atom in (*atoms, "!cute.other<copy_bits = 8>")
+    ]
+    tags = list[str]()
+
+    def copies_of(_: Module) -> list[SimpleNamespace]:
+        return copies
+
+    def note(_: object, name: str) -> None:
+        tags.append(name)
+
+    monkeypatch.setattr(programs, "operations", copies_of)
+    monkeypatch.setattr(programs, "_rename", note)
+    assert programs.tag_sites(parse("module {}")) == 0
+    assert tags == [f"tilepass.copy.{size}" for size in (8, 9, 1)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "extents"),
+    [
+        ("(2):(1)", (1, 1)),
+        ("((2,2)):((1,2))", (1, 1)),
+        ("((2,2),3):((1,2),4)", (3, 1)),
+        ("((2,2),3,5):((1,2),4,12)", (3, 5)),
+        ("((2,2),3,5,1):((1,2),4,12,0)", None),
+    ],
+)
+def test_tiles_of_a_fragment(layout: str, extents: tuple[int, int] | None) -> None:
+    tensor = static_tensor(f'!cute.memref<f32, rmem, align<32>, "{layout}">')
+    assert tensor is not None
+    assert entry._tile_extents(tensor.layout) == extents  # pyright: ignore[reportPrivateUsage]
+    if extents:
+        places = entry._places(tensor)  # pyright: ignore[reportPrivateUsage]
+        tiles = [*product(range(extents[0]), range(extents[1]))]
+        assert places == {4 * (4 * m + 12 * n): [(m, n)] for m, n in tiles}
+
+
+def test_values_that_rest_on_a_product_with_zero() -> None:
+    maps = Domain(32).maps
+
+    def value(*facts: int) -> ZeroBytes:
+        return maps.of(array([facts], uint8))
+
+    rests = entry._rests  # pyright: ignore[reportPrivateUsage]
+    for facts, expected in (
+        ((15, 15), False), ((0, 0), False), ((3, 15), True), ((15, 3), True), ((3, 3), True),
+        ((1, 0), True), ((5, 0), False), ((12, 0), False), ((7, 0), True),
+    ):  # fmt: skip
+        assert rests(value(*facts)) is expected
+        assert rests((value(15), value(*facts))) is expected
+        assert rests(Struct((value(15), value(*facts)))) is expected
+    assert rests(None) is False
+
+
+def test_extents_that_no_launch_configuration_gives() -> None:
+    extents = entry._extents  # pyright: ignore[reportPrivateUsage]
+    other = operations(parse('%x = "test.op"() : () -> i32'))[1]
+    assert extents(None) is None
+    assert extents(other) is None
 
 
 def test_extents_of_a_block() -> None:

@@ -40,7 +40,6 @@ from tilepass.analysis.zero_structure.values import Struct, Value
 from tilepass.analysis.zero_structure.zero_bytes import (
     FREE,
     FREE_SIGN,
-    STRICT,
     STRICT_SIGN,
     ZeroBytes,
 )
@@ -159,7 +158,7 @@ def _site(explainer: explain.Explainer, site: GemmSite, strict: bool) -> SiteZer
         if b_reason and b_reason == a_reason:
             failure = Failure(b_reason, place)
         else:
-            resting = _resting(executions, grid) if strict else ()
+            resting = _resting(executions, grid)
             reasons = (
                 Failure(reason, place)
                 if reason
@@ -320,9 +319,8 @@ def _is_such_a_product(machine: Machine, item: Instruction) -> bool:
 def _rests(value: Value | None) -> bool:
     """Whether bytes of a value are zero in some thread, but not strictly."""
     if isinstance(value, ZeroBytes):
-        # FREE is the lower half of the bits.
-        free, strict = value.facts & FREE, (value.facts & STRICT) >> 2
-        return bool((free & ~strict).any())
+        # FREE is the lower half of the bits, STRICT the upper one.
+        return bool((value.facts & FREE & ~(value.facts >> 2)).any())
     if isinstance(value, Struct):
         return any(_rests(member) for member in value.members)
     return isinstance(value, tuple) and any(_rests(part) for part in value)

@@ -164,10 +164,9 @@ class _Decoder:
         self._instructions.append(instruction)
         for number in results:
             self._definitions[number] = instruction
-        if len(operation.regions):
-            instruction.regions = tuple(
-                self._block(region, instruction, name) for region in operation.regions
-            )
+        instruction.regions = tuple(
+            self._block(region, instruction, name) for region in operation.regions
+        )
         return instruction
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tests.rule_mutants import mutants_of, sample
+from tests.rule_mutants_run import accepted
 from tests.rule_subjects import SUBJECTS
 
 _SOURCE = '''
@@ -55,7 +56,9 @@ def test_sample_is_of_the_whole_text() -> None:
     assert sample(mutants, 10_000, 0) == mutants
 
 
-def test_mutants_of_the_rules_can_be_compiled() -> None:
+def test_mutants_of_the_rules_can_be_compiled_and_those_accepted_are_there() -> None:
     for subject in SUBJECTS:
-        for mutant in sample(mutants_of(subject.path.read_text()), 5, 0):
+        mutants = mutants_of(subject.path.read_text())
+        accepted(subject.module, mutants)
+        for mutant in sample(mutants, 5, 0):
             ast.parse(mutant.source)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tilepass.core.decisions import Decision
 from tilepass.core.errors import OptionError, nearest
@@ -19,8 +19,9 @@ from tilepass.core.pass_base import (
     Placed,
     Target,
 )
-from tilepass.core.remarks import Remark, RemarkKind, RemarkSink
+from tilepass.core.remarks import Remark, RemarkKind
 from tilepass.core.versions import cute_version, triton_version
+from tilepass.frontends.contexts import make_context
 from tilepass.frontends.cute.part import CutePart, is_for_cute
 from tilepass.frontends.placed import place_passes
 from tilepass.frontends.triton.part import TritonPart
@@ -85,10 +86,10 @@ class Activation(ContextDecorator):
         """As `__enter__`; `of_environment` where the processes started from here have it too."""
         session = Session(",".join(map(str, self.passes)), self._shown)
         skipped = _skipper(session)
-        make_context = _context_maker(session, triton_version)
-        self._triton.enter(make_context, skipped, of_environment=of_environment)
-        make_context = _context_maker(session, cute_version)
-        self._cute.enter(make_context, session.hear, of_environment=of_environment)
+        maker = _context_maker(session, triton_version)
+        self._triton.enter(maker, skipped, of_environment=of_environment)
+        maker = _context_maker(session, cute_version)
+        self._cute.enter(maker, session.hear, of_environment=of_environment)
         for placed in self._not_validated:
             reason = "not validated: the simulator executes Triton's IR, not CuTe's"
             session.hear(Remark("missed", placed.instance.name, reason))
@@ -178,16 +179,12 @@ def _make_trial(pipeline: str, target: Target) -> Callable[[Module], BinaryFigur
 
 def _context_maker(session: Session, version: Callable[[], CompilerVersion]) -> Any:
     def make(instance: Pass, target: Target, options: Mapping[str, object]) -> PassContext:
-        # Here and not above: it loads the engine.
-        from tilepass.ir.engine import location_of
-
-        sink = RemarkSink(instance.name, cast("Any", location_of), (session.hear,))
-        return PassContext(
-            pass_name=instance.name,
-            compiler=version(),
-            remarks=sink,
-            target=target,
-            compile_options=options,
+        return make_context(
+            instance.name,
+            version(),
+            target,
+            options,
+            listeners=(session.hear,),
             history=session.decisions,
         )
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tilepass.ab.arms import fresh_compilation
 from tilepass.activate import enabled
 from tilepass.core.pass_base import Anchor, Pass, PassContext
 from tilepass.core.registry import register
@@ -19,6 +18,7 @@ from tilepass.frontends.triton import bridge
 from tilepass.ir import engine
 from tilepass.kernels import get_workload
 from tilepass.passes.triton.test_round_trip import TestRoundTrip
+from tilepass.subjects.anew import compiled_anew
 
 from .compiling import run_stages
 from .entries import HOPPER, Entry, all_entries
@@ -79,7 +79,7 @@ def pass_shares(
             spent += time.process_time() - start
 
     shares: list[float] = []
-    with patch.object(bridge, "run_passes", timed), fresh_compilation():
+    with patch.object(bridge, "run_passes", timed), compiled_anew():
         for fields in variants:
             config = workload.config_for(workload.default_shapes[0], **fields)
             inside, whole = list[float](), list[float]()

@@ -12,8 +12,6 @@ from tilepass.ab.job import Arm
 from tilepass.core.remarks import Remark
 from tilepass.frontends.placed import place_passes
 
-_ALWAYS_COMPILE = "TRITON_ALWAYS_COMPILE"
-
 
 @contextmanager
 def arm_enabled(arm: Arm) -> Generator[list[str]]:
@@ -42,22 +40,6 @@ def _portable(text: str) -> str:
     for folder in (Path.cwd(), Path(tilepass.__file__).parents[1]):
         text = text.replace(f"{folder}{os.sep}", "")
     return text
-
-
-@contextmanager
-def fresh_compilation() -> Generator[None]:
-    """Triton compiles in the block although its disk cache has the kernel, and stores it there.
-
-    A pass makes its remarks when it runs: a kernel from the cache comes without.
-    """
-    before = os.environ.get(_ALWAYS_COMPILE)
-    os.environ[_ALWAYS_COMPILE] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[_ALWAYS_COMPILE]
-        if before is not None:
-            os.environ[_ALWAYS_COMPILE] = before
 
 
 def check_pipelines(arms: Sequence[Arm], load: Sequence[str]) -> None:

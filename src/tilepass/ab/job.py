@@ -11,6 +11,7 @@ from typing import Any
 from tilepass.ab.protocol import Plan
 from tilepass.ab.statistics import Criteria
 from tilepass.core.errors import TilepassError
+from tilepass.core.flags import settings_of
 from tilepass.core.pipeline_spec import parse_pipeline
 
 Shape = tuple[int, ...]
@@ -106,14 +107,9 @@ def parse_shape(text: str) -> Shape:
 
 
 def parse_settings(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """`["FLATTEN=0"]` as `{"flatten": "0"}`. Raises TilepassError, naming the option."""
-    settings: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise TilepassError(f"{option}: '{text}' is not of the form NAME=VALUE")
-        settings[key.lower().replace("-", "_")] = value
-    return settings
+    """`["FLATTEN=0"]` as `{"flatten": "0"}`. Raises OptionError, naming the option."""
+    found = settings_of(texts, f"{option}: '{{}}' is not of the form NAME=VALUE")
+    return {name.lower().replace("-", "_"): value for name, value in found.items()}
 
 
 def encode_job(job: Job, tasks: Sequence[Task]) -> str:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tilepass.ab.arms import arm_enabled, fresh_compilation
+from tilepass.ab.arms import arm_enabled
 from tilepass.ab.checks import (
     different_names,
     equal_bits,
@@ -32,6 +32,7 @@ from tilepass.ab.job import Arm, Job
 from tilepass.ab.protocol import Device, measure
 from tilepass.ab.subjects import Subject, copy_inputs, find_library
 from tilepass.core.errors import TilepassError
+from tilepass.subjects.anew import compiled_anew
 
 if TYPE_CHECKING:
     from tilepass.ab.cuda_device import Launcher, Tensors
@@ -94,7 +95,7 @@ class PointRunner:
         for index in arms:
             arm = self._job.arms[index]
             launcher = subject.launcher(inputs, subject.configure(where, arm))
-            with fresh_compilation(), arm_enabled(arm) as remarks:
+            with compiled_anew(), arm_enabled(arm) as remarks:
                 launcher()
             self._gpu.synchronize()
             self._emit(Remarked(point, index, tuple(remarks)))

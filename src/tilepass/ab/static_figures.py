@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tilepass.ab.arms import arm_enabled, fresh_compilation
+from tilepass.ab.arms import arm_enabled
 from tilepass.ab.cute import CuteSubject
 from tilepass.ab.events import (
     ArmFailed,
@@ -27,6 +27,7 @@ from tilepass.binary.figures import KernelFigures, kernel_figures
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.frontends.triton.targets import gpu_target
+from tilepass.subjects.anew import compiled_anew
 from tilepass.without_gpu.driver import compile_only
 
 
@@ -93,7 +94,7 @@ class _Compiler:
         own = isinstance(self._subject, WorkloadSubject)
         key = (None if own else point.shape, repr(config), self._job.arms[arm].pipeline)
         if key not in self._done:
-            with fresh_compilation(), arm_enabled(self._job.arms[arm]) as remarks:
+            with compiled_anew(), arm_enabled(self._job.arms[arm]) as remarks:
                 kernels = self._kernels(index, config)
             self._done[key] = (kernels, tuple(remarks))
         return repr(config), *self._done[key]

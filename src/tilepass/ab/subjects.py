@@ -23,15 +23,14 @@ import dataclasses
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from tilepass.ab.job import Arm, Point, Shape
 from tilepass.core.errors import TilepassError
-from tilepass.core.files import execute_file
 from tilepass.kernels import workload as contract
 from tilepass.kernels.cute_workload import is_cute_workload
+from tilepass.subjects.kernel import load_function, load_module
 
 if TYPE_CHECKING:
     import torch
@@ -186,7 +185,7 @@ def find_subject(spec: str) -> Subject:
     if ":" not in spec:
         return OwnSubject(importlib.import_module("tilepass.kernels").get_workload(spec))
     where, _, name = spec.rpartition(":")
-    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    module = load_module(where)
     found: object = getattr(module, name, None)
     if isinstance(found, contract.Workload):
         return OwnSubject(cast("contract.Workload[Any]", found))
@@ -198,13 +197,10 @@ def find_library(spec: str) -> Callable[[Any], Tensors]:
 
     Raises TilepassError.
     """
-    where, _, name = spec.rpartition(":")
+    where = spec.rpartition(":")[0]
     if not where:
         raise TilepassError(f"library '{spec}' is not of the form module:function")
-    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise TilepassError(f"library '{spec}': {module.__file__} has no function '{name}'")
+    function = load_function(spec, f"library '{spec}': {where}")
     return lambda inputs: tensors_of(function(inputs), f"library '{spec}'")
 
 
@@ -229,14 +225,3 @@ def copy_inputs(inputs: Any) -> Any:
     if isinstance(inputs, contract.Inputs):
         return dataclasses.replace(inputs, tensors=copy.deepcopy(dict(inputs.tensors)))
     return copy.deepcopy(inputs)
-
-
-def _load_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise TilepassError(f"kernel module '{name}': {error}") from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    return execute_file(path, path.stem, f"kernel {path}", path.resolve().parent)

@@ -140,7 +140,7 @@ def _dump_compilation(options: argparse.Namespace, recorder_options: RecorderOpt
     recorder = Recorder(recorder_options, compiler=str(triton_version()), pipeline=options.pipeline)
     passes = (options.pipeline, options.load, recorder)
     target = Target.parse(options.target, "--target") if options.target else None
-    settings = settings_of("--config", options.config)
+    settings = settings_of(options.config, "--config {}: expected NAME=VALUE")
     if options.num_warps is not None:
         settings["num_warps"] = options.num_warps
     try:

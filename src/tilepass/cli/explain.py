@@ -13,6 +13,7 @@ from tilepass.core.flags import (
     add_kernel_flags,
     add_traceback_flag,
     require_two_dashes,
+    settings_of,
     split_command,
 )
 
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str]) -> int:
             options.what, [*options.arguments, *after], options.pipeline, stand_in(options)
         )
     else:
-        fields = dict(map(_field, options.arguments))
+        problem = "'{}': expected FIELD=VALUE, a field of the kernel's configuration"
+        fields = settings_of(options.arguments, problem)
         account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
     print(account.to_json() if options.json else account.to_text())
     return 0
@@ -65,13 +67,6 @@ def stand_in(options: argparse.Namespace) -> CompileOnly | None:
     return compile_only_without_gpu(
         options.target, asked=options.compile_only, all_configurations=options.all_configs
     )
-
-
-def _field(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise OptionError(f"'{text}': expected FIELD=VALUE, a field of the kernel's configuration")
-    return name, value
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -42,13 +42,13 @@ def add_kernel_flags(parser: argparse.ArgumentParser) -> None:
     add("--num-stages", metavar="N", help="of file.py:kernel")
 
 
-def settings_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
-    """`["a=1"]` as `{"a": "1"}`. Raises OptionError, which names the flag."""
+def settings_of(texts: Sequence[str], problem: str) -> dict[str, str]:
+    """`["a=1"]` as `{"a": "1"}`. Raises OptionError: `problem` with the text in the place of {}."""
     settings: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals:
-            raise OptionError(f"{flag} {text}: expected NAME=VALUE")
+        if not name or not equals:
+            raise OptionError(problem.format(text))
         settings[name] = value
     return settings
 

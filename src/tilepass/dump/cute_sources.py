@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tilepass.activate import enabled
-from tilepass.core.errors import TilepassError, nearest
+from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext, Target
-from tilepass.core.remarks import RemarkSink
 from tilepass.core.versions import cute_version
 from tilepass.dump.recorder import Recorder
+from tilepass.frontends.contexts import make_context
 from tilepass.frontends.cute.lowering import chip_of, stock_pipeline
 from tilepass.frontends.cute.part import is_for_cute
 from tilepass.frontends.cute.rewriting import rewrite
@@ -21,10 +21,9 @@ from tilepass.frontends.cute.tracing import Trace
 from tilepass.frontends.cute.trial import make_trial
 from tilepass.frontends.cute.watching import Watched
 from tilepass.frontends.placed import place_passes
-from tilepass.ir.engine import location_of
 from tilepass.opt.engine_work import read_cute
 from tilepass.opt.source import Part
-from tilepass.subjects.kernel import load_module
+from tilepass.subjects.kernel import load_function
 
 # The DSL reads it when it is imported.
 _ARCH_VARIABLE = "CUTE_DSL_ARCH"
@@ -78,16 +77,11 @@ def compile_cute_file(
 
 
 def _make_context(a_pass: Pass, target: Target, options: Any) -> PassContext:
-    sink = RemarkSink(a_pass.name, location_of)  # pyright: ignore[reportArgumentType]
-    return PassContext(a_pass.name, cute_version(), sink, target, options)
+    return make_context(a_pass.name, cute_version(), target, options)
 
 
 def _find(spec: str) -> Callable[[], object]:
-    place, _, name = spec.rpartition(":")
-    module = load_module(place)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise TilepassError(f"{place} has no function '{name}'{nearest(name, dir(module))}")
+    function = load_function(spec)
     if parameters := getattr(function, "arg_names", None):
         raise TilepassError(
             f"{spec} is a kernel of Triton: give --signature, and --constexpr for what is "

@@ -28,8 +28,9 @@ from tilepass.dump.steps import (
     read_steps,
 )
 from tilepass.frontends.placed import place_passes
+from tilepass.subjects.anew import ANEW
 from tilepass.subjects.kernel import KernelSpec
-from tilepass.subjects.program import ANEW, CompileOnly, program_environment, run_program
+from tilepass.subjects.program import CompileOnly, program_environment, run_program
 from tilepass.variables import DUMP, EMPTY_PIPELINE
 
 

@@ -13,16 +13,17 @@ from typing import Any
 from tilepass.activate import enabled
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, PassContext, Placed, Target
-from tilepass.core.remarks import RemarkSink
 from tilepass.dump.kernel_files import Said
 from tilepass.dump.recorder import PassRun, Recorder
 from tilepass.dump.store import write_file
+from tilepass.frontends.contexts import make_context
 from tilepass.frontends.cute.lowering import chip_of
 from tilepass.frontends.placed import place_passes
 from tilepass.frontends.triton.targets import gpu_target, target_of
 from tilepass.opt.contexts import target_of_module
 from tilepass.opt.source import Part, read_source
 from tilepass.opt.work import is_cute
+from tilepass.subjects.anew import compiled_anew
 from tilepass.subjects.kernel import KernelSpec, compile_options
 
 IR_SUFFIXES = (".ttir", ".ttgir")
@@ -186,22 +187,20 @@ def _run_first(
     """The module after passes on the file itself, which the recorder is told of."""
     from tilepass.core.versions import triton_version
     from tilepass.frontends.triton import bridge
-    from tilepass.ir.engine import location_of
 
     contexts: list[PassContext] = []
     runs: list[PassRun] = []
     source: str = module.str()
 
-    def make_context(instance: Pass) -> PassContext:
-        sink = RemarkSink(instance.name, location_of)  # pyright: ignore[reportArgumentType]
-        contexts.append(PassContext(instance.name, triton_version(), sink, target))
+    def context_of(instance: Pass) -> PassContext:
+        contexts.append(make_context(instance.name, triton_version(), target))
         return contexts[-1]
 
     def after_pass(instance: Pass, text: Any) -> None:
         runs.append(PassRun(stage, str(instance), text(), Said.in_context(contexts[-1])))
 
     instances = [placed.instance for placed in passes]
-    result = bridge.run_passes(module, instances, make_context, after_pass)
+    result = bridge.run_passes(module, instances, context_of, after_pass)
     recorder.begin_with(source, runs)
     return result
 
@@ -209,9 +208,7 @@ def _run_first(
 @contextmanager
 def _compiling(what: str) -> Generator[None]:
     """Compile even where Triton's cache has the answer; errors of Triton become TilepassErrors."""
-    compilation: Any = importlib.import_module("triton.knobs").compilation
-    with compilation.scope():
-        compilation.always_compile = True
+    with compiled_anew():
         try:
             yield
         except TilepassError:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import sys
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -17,6 +15,7 @@ from tilepass.core.pass_base import Pass, Target
 from tilepass.core.pipeline_spec import parse_pipeline
 from tilepass.core.registry import find_pass, pass_names
 from tilepass.explain.account import Account
+from tilepass.subjects.anew import compiled_anew
 from tilepass.subjects.kernel import KernelSpec
 from tilepass.subjects.program import CompileOnly
 from tilepass.without_gpu.program import is_check
@@ -60,7 +59,7 @@ def explain_kernel(
 
     workload = get_workload(name)
     config = workload.config_from(workload.default_shapes[0], options)
-    with _enabled(pipeline) as account, _fresh_cache():
+    with _enabled(pipeline) as account, compiled_anew():
         workload.compile(config, gpu_target(target or _DEFAULT_TARGET))
     return account
 
@@ -104,7 +103,7 @@ def explain_program(
         from tilepass.without_gpu.program import stand_in_for_gpu
 
         stand_in_for_gpu(compile_only.target, all_configurations=compile_only.all_configurations)
-    with _enabled(pipeline) as account, _fresh_cache():
+    with _enabled(pipeline) as account, compiled_anew():
         _run_program(file, arguments)
     return account
 
@@ -149,17 +148,3 @@ def _enabled(pipeline: str) -> Generator[Account]:
         finally:
             account.decisions += session.decisions
             account.remarks += session.remarks
-
-
-@contextmanager
-def _fresh_cache() -> Generator[None]:
-    """A kernel that a cache holds would not be compiled, and no decision taken."""
-    previous = os.environ.get("TRITON_CACHE_DIR")
-    with tempfile.TemporaryDirectory(prefix="tilepass-explain-") as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
-        try:
-            yield
-        finally:
-            del os.environ["TRITON_CACHE_DIR"]
-            if previous is not None:
-                os.environ["TRITON_CACHE_DIR"] = previous

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tilepass.core.diagnostics import SourceLocation
 from tilepass.core.errors import OptionError
 from tilepass.core.pass_base import BinaryFigures, Pass, PassContext, Target
-from tilepass.core.remarks import RemarkListener, RemarkSink
+from tilepass.core.remarks import RemarkListener
 from tilepass.core.versions import CUTE
+from tilepass.frontends import contexts
 from tilepass.opt.source import Part
 from tilepass.opt.steps import Step
 from tilepass.opt.work import Work, without_comments
@@ -24,8 +24,7 @@ def make_context(
     step: Step, work: Work, target: Target | None, listener: RemarkListener
 ) -> PassContext:
     """The context of one step; every remark goes to `listener`."""
-    sink = RemarkSink(step.name, _locate, (listener,))
-    context = PassContext(step.name, work.compiler, sink, target)
+    context = contexts.make_context(step.name, work.compiler, target, listeners=(listener,))
     if isinstance(step, Pass) and work.compiler.name == CUTE.distribution:
         context.lower = lambda module: _lower(module, target)
         context.trial = lambda module: _trial(module, target)
@@ -60,10 +59,3 @@ def _required(target: Target | None) -> Target:
     if target is None:
         raise OptionError("compiles a copy of the module: give --target (cuda:90)")
     return target
-
-
-def _locate(where: object) -> SourceLocation | None:
-    # Here and not above: it loads the engine, which a run of Triton's passes does not need.
-    from tilepass.ir import engine
-
-    return engine.location_of(where)

@@ -12,9 +12,10 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tilepass.core.errors import TilepassError, nearest
@@ -150,7 +151,7 @@ def kernel_spec(spec: str, options: Any, settings: Mapping[str, str] | None = No
     for name in ("num_warps", "num_stages"):
         if (value := getattr(options, name)) is not None:
             given[name] = value
-    constants = settings_of("--constexpr", options.constexpr)
+    constants = settings_of(options.constexpr, "--constexpr {}: expected NAME=VALUE")
     return KernelSpec(spec, options.signature, constants, given)
 
 
@@ -163,15 +164,27 @@ def is_spec(what: str) -> bool:
     return bool(colon) and name.isidentifier() and bool(module)
 
 
-def load_module(place: str) -> Any:
+def load_module(place: str) -> ModuleType:
     """The module of a Python file, or of a dotted name. Raises TilepassError."""
     if place.endswith(".py"):
         path = Path(place)
-        return execute_file(path, f"tilepass_loaded_{path.stem}", place, path.parent.resolve())
+        return execute_file(path, path.stem, place, path.parent.resolve())
     try:
         return importlib.import_module(place)
     except ImportError as error:
         raise TilepassError(f"{place}: {error}") from error
+
+
+def load_function(spec: str, what: str = "") -> Callable[..., Any]:
+    """The function, or other object that can be called, that a spec names. Raises TilepassError,
+    about `what`."""
+    place, _, name = spec.rpartition(":")
+    module = load_module(place)
+    function = getattr(module, name, None)
+    if not callable(function):
+        about = what or place
+        raise TilepassError(f"{about} has no function '{name}'{nearest(name, dir(module))}")
+    return function
 
 
 def compile_options(target: Target, settings: Mapping[str, str]) -> dict[str, Any]:

@@ -20,14 +20,6 @@ DEFAULT_TARGET = Target("cuda", 90)
 _SECONDS_TO_END = 10.0
 
 
-ANEW = {
-    # A compilation that Triton's or Inductor's cache answers runs no passes.
-    "TRITON_ALWAYS_COMPILE": "1",
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-}
-"""What a program needs besides the pipeline so that every kernel is compiled."""
-
-
 @dataclass(frozen=True)
 class CompileOnly:
     """A GPU that is not there: kernels compile for its target and do not run.

@@ -166,7 +166,7 @@ CARRIED = (
     ("step %programs : i32", "step %programs iter_args(%seen = %c0) -> (i32) : i32"),
     (
         "  }\n  tt.return",
-        "  %more = arith.addi %seen, %c1 : i32\n  scf.yield %more : i32\n  }\n  tt.return",
+        "  %more = arith.shli %seen, %c1 : i32\n  scf.yield %more : i32\n  }\n  tt.return",
     ),
 )
 

@@ -206,7 +206,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %half = arith.truncf %d#0 : !acc to !half
       %out = ttg.convert_layout %half : !half -> !operand
       tt.descriptor_store %c[%done, %c0], %out : !desc, !operand
-      %more = arith.addi %done, %c64 : i32
+      %least = arith.maxsi %done, %c0 : i32
+      %more = arith.addi %least, %c64 : i32
       scf.yield %more : i32
     }
     tt.return

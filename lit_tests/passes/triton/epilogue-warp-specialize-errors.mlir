@@ -70,7 +70,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       }
       %half = arith.truncf %d : !acc to !half
       tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
-      %more = arith.addi %n, %c1 : i32
+      %more = arith.shli %n, %c1 : i32
       scf.yield %more : i32
     }
     tt.return

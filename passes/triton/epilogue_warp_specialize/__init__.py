@@ -38,6 +38,7 @@ from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
 from tilepass.ir.engine import Module, Operation, copied_at
+from tilepass.ir.induction import without_counts
 from tilepass.ir.loops import Loop, nest_of
 from tilepass.ir.walks import function_of
 
@@ -101,8 +102,9 @@ class EpilogueWarpSpecialize(Pass):
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 
-    Descriptors that the tile loop makes, the same each time, are made once before it. Early
-    returns before the tile loop stay as they are.
+    Descriptors that the tile loop makes, the same each time, are made once before it. What it
+    counts beside its tiles is computed from their number (`ir.induction`). Early returns before the
+    tile loop stay as they are.
 
     Sound when all that the loops do besides the loads, the dot and the stores is a computation that
     may be repeated in each partition, and when the producer's loads may overtake the stores of
@@ -126,7 +128,7 @@ class EpilogueWarpSpecialize(Pass):
     the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
     reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8
     (`split-consumer` takes 16 too); `ping-pong` where the number of steps varies or the tile loop
-    carries scalars; epilogues that are not computed tile element by tile element (`split-consumer`;
+    carries scalars that are no count of its trips; epilogues that are not computed tile element by tile element (`split-consumer`;
     `ping-pong` of 8 warps); plans that take more shared memory or registers than there are.
     `auto` leaves alone what the author said something of that the loops of warps do not keep
     (`disable_licm`, `num_stages=1`), and what a trial compilation shows to spill more than the
@@ -147,7 +149,7 @@ class EpilogueWarpSpecialize(Pass):
         for loop in candidate_loops(module):
             # Built in a copy, which is what a trial compiles and, if that is for it, takes over.
             copy, operation = copied_at(module, loop.operation)
-            nest = self._match(Loop(operation), context)
+            nest = self._match(without_counts(Loop(operation)), context)
             plans: Mapping[str, Plan] = self._plans(nest, context) if nest else {}
             facts = self._facts(nest, plans, context) if nest and plans else None
             if not nest or not facts:

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import ws_core_kernels as kernels
 from tests.ws_core_support import (
     Compiled,
     check_protocol,
     check_values,
-    compile_source,
     compile_with,
 )
 from tilepass.core.assembler import AssemblerLog
-from tilepass.core.errors import PassFailure
 from tilepass.ir import engine
 
 PLAIN, WITH_EPILOGUES = "persistent-matmul", "persistent-matmul-epilogues"
@@ -66,13 +63,6 @@ def test_the_large_tile(texts: dict[str, str], plan: str) -> None:
     assert compiled.kernel.metadata.num_warps == 12
     assert compiled.kernel.metadata.shared <= 232448
     assert _passed(compiled).startswith(plan)
-
-
-def test_a_tile_that_the_kernel_cuts_itself_is_refused() -> None:
-    source = kernels.source(kernels.subtiled, PROGRAMS=2, HALVES=2)
-    reason = "tt.reshape in the epilogue cannot be computed for a part of the tile: the kernel"
-    with pytest.raises(PassFailure, match=reason):
-        compile_source(source, "scheme=split-consumer")
 
 
 def _passed(compiled: Compiled) -> str:

@@ -97,8 +97,9 @@ class EpilogueWarpSpecialize(Pass):
     `ping-pong` has two groups of 4 warps that compute every other tile, one in its main loop while
     the other is in its epilogue. `split-consumer` has two groups of 4 warps that each own half of
     every tile; with `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the
-    number of pieces that the epilogue goes through the C buffers in. What is `auto` is decided by
-    a cost model and by the target's shared memory and registers.
+    number of pieces that the epilogue goes through the C buffers in; where the kernel cuts it into
+    blocks of columns itself (reshape, trans, split), each is one piece or several. What is `auto`
+    is decided by a cost model and by the target's shared memory and registers.
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 
@@ -128,8 +129,9 @@ class EpilogueWarpSpecialize(Pass):
     the tile loop from what is loaded or divided there, or of another shape than what is loaded; TMA
     reductions, atomics, TMA stores under a condition; numbers of warps other than 4 or 8
     (`split-consumer` takes 16 too); `ping-pong` where the number of steps varies or the tile loop
-    carries scalars that are no count of its trips; epilogues that are not computed tile element by tile element (`split-consumer`;
-    `ping-pong` of 8 warps); plans that take more shared memory or registers than there are.
+    carries scalars that are no count of its trips; epilogues that are not computed tile element by
+    tile element or cut into blocks of columns (`split-consumer`; `ping-pong` of 8 warps); plans
+    that take more shared memory or registers than there are.
     `auto` leaves alone what the author said something of that the loops of warps do not keep
     (`disable_licm`, `num_stages=1`), and what a trial compilation shows to spill more than the
     source's form, or to run its dots one after the other.

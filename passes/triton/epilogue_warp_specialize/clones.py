@@ -11,7 +11,7 @@ from tilepass.ir.engine import Operation, ir
 from tilepass.ir.layouts import Encoding, Slice, TensorType, parse_type
 from tilepass.ir.loops import defining_operation
 
-from .axes import ACCUMULATOR, CONVERT, Needed, TileSlice, expanded_axis, is_spread
+from .axes import ACCUMULATOR, CONVERT, SPLIT, Needed, TileSlice, expanded_axis, is_spread
 from .description import PersistentNest, once
 from .windows import Axes, LayoutError, Layouts, Window
 
@@ -95,6 +95,13 @@ class TileClone:
         if operation.name == CONVERT and is_spread(operation.operands[0]):
             self.bind(needed, [self._spread(needed, builder)])
             return
+        if operation.name == SPLIT:
+            # The window is in one of the halves: what they are cut from is that half there.
+            half = self.value(needed.operands[0], needed.operand_axes[0])
+            wanted = self.type_of(operation.results[0], needed.axes)
+            half = half if half.type == wanted else builder.convert_layout(half, wanted)
+            self.bind(needed, [half, half])
+            return
         types = [self.type_of(each, needed.axes) for each in operation.results]
         copy = operation.clone(builder.place).operation
         for result, type_ in zip(copy.results, types, strict=True):
@@ -160,12 +167,13 @@ class TileClone:
             copy.operands[index] = self.value(operand, each)
 
     def _shift_range(self, copy: Operation, axes: Axes) -> None:
-        (axis,) = axes
+        (axis,), (begin,) = axes, self.window.start(axes)
         if axis is None:
             return
-        first = ir.IntegerAttr(copy.attributes["start"]).value + self.window.offset[axis]
+        first = ir.IntegerAttr(copy.attributes["start"]).value + begin
+        (count,) = ir.RankedTensorType(copy.results[0].type).shape
         set_attribute(copy, "start", f"{first} : i32")
-        set_attribute(copy, "end", f"{first + self.window.size[axis]} : i32")
+        set_attribute(copy, "end", f"{first + count} : i32")
 
 
 def unread(source: TileSlice, staged: Mapping[Operation, ir.Value]) -> frozenset[Needed]:
@@ -188,7 +196,7 @@ def unread(source: TileSlice, staged: Mapping[Operation, ir.Value]) -> frozenset
 
 def _read_by(needed: Needed) -> Iterator[tuple[ir.Value, Axes]]:
     """The values that a clone reads, with their axes."""
-    operands = needed.operation.operands
+    operands = needed.operands
     if needed.operation.name == CONVERT and is_spread(operands[0]):
         yield from _spread_from(operands[0], needed.axes)
     else:
@@ -235,7 +243,7 @@ def layouts_for(
 def _layouts_of_size(
     nest: PersistentNest, source: TileSlice, size: tuple[int, int], warps: int
 ) -> Layouts | Refusal:
-    layouts = Layouts(source.types, Window.whole(size), warps)
+    layouts = Layouts(source.types, Window.whole(size), warps, source.like)
     try:
         for type_, _ in source.types:
             if type_.encoding is not None:

@@ -130,6 +130,8 @@ class PieceRun:
 
     def _piece(self, piece: TileClone) -> None:
         for needed in self._pieces.cloned:
+            if not piece.window.holds(needed.axes):
+                continue
             if needed in self._rows.loads:
                 piece.bind(needed, [self._row(needed, piece)])
             elif needed.operation in self._loads:
@@ -148,7 +150,7 @@ class PieceRun:
         return self._rows.read(needed, buffer, piece, self._builder)
 
     def _read(self, needed: Needed, piece: TileClone) -> ir.Value:
-        builder, index = self._builder, self._loads.index(needed.operation)
+        builder, index = self._builder, self._pieces.load_slots[needed.operation]
         ring, cursor = self._buffers.rings[index], self._loaded[index]
         builder.wait_barrier(builder.slot(ring.full, cursor.slot), cursor.parity)
         kind = piece.type_of(read_as(needed.operation), needed.axes)
@@ -161,11 +163,11 @@ class PieceRun:
         return value
 
     def _store(self, needed: Needed, piece: TileClone) -> None:
-        builder, index = self._builder, self._stores.index(needed.operation)
-        store = self._nest.tma_stores[index]
+        builder, index = self._builder, self._pieces.store_slots[needed.operation]
+        store = self._nest.tma_stores[self._stores.index(needed.operation)]
         if index == 0 and not self._buffers.in_place:
             # The stores of the piece that had these buffers last have read them.
-            builder.tma_store_wait((self._buffers.count - 1) * len(self._stores))
+            builder.tma_store_wait((self._buffers.count - 1) * len(self._buffers.staging))
         buffer = builder.slot(self._buffers.staging[index], self._staged)
         builder.local_store(piece.value(store.value, needed.axes), buffer)
         builder.fence_async_shared()
@@ -186,10 +188,11 @@ def build_piece_loads(
     order = [load.operation for load in loads]
     for window in pieces.windows:
         for needed in pieces.source.needed:
-            if needed.operation not in order:
+            if needed.operation not in order or not window.holds(needed.axes):
                 continue
-            index = order.index(needed.operation)
-            ring, cursor, load = buffers.rings[index], after[index], loads[index]
+            index = pieces.load_slots[needed.operation]
+            ring, cursor = buffers.rings[index], after[index]
+            load = loads[order.index(needed.operation)]
             if not buffers.in_place:
                 builder.wait_barrier(builder.slot(ring.empty, cursor.slot), cursor.parity)
             elif window == pieces.windows[0]:

@@ -39,23 +39,27 @@ from tilepass.ir.layouts import (
 from tilepass.ir.loops import defining_operation
 from tilepass.ir.walks import users
 
-from .axes import ACCUMULATOR, CONVERT, STORES, Needed, TileSlice, is_spread
+from .axes import ACCUMULATOR, CONVERT, SPLIT, STORES, Needed, TileSlice, is_spread
 from .clones import Scalars, TileClone, layouts_for, unread
-from .description import PersistentNest, bytes_of, in_memory, once, tensor_type
+from .description import PersistentNest, TmaAccess, bytes_of, in_memory, once, tensor_type
 from .match_main_loop import varying_descriptor
 from .options import array_bytes, ring_bytes
-from .windows import Axes, LayoutError, Layouts, Window, column_part, descriptor_of_box
+from .windows import Axes, Columns, LayoutError, Layouts, Window, column_part, descriptor_of_box
 
 _COLUMNS = 1
 
 _CONVERSIONS = frozenset(
-    ("arith.truncf", "arith.extf", "tt.fp_to_fp", CONVERT, "tt.descriptor_store")
+    ("arith.truncf", "arith.extf", "tt.fp_to_fp", CONVERT, SPLIT, "tt.descriptor_store")
 )
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A consumer's window of the tile in equal pieces along N, and what moves one of them."""
+    """A consumer's window of the tile in equal pieces along N, and what moves one of them.
+
+    `load_slots` and `store_slots` tell which buffers of a piece a TMA load or store has. Loads and
+    stores of different pieces, where the kernel cuts the tile itself, share them.
+    """
 
     nest: PersistentNest
     source: TileSlice
@@ -63,6 +67,8 @@ class Pieces:
     layouts: Layouts
     boxes: Boxes
     rows: Rows
+    load_slots: Slots
+    store_slots: Slots
 
     @cached_property
     def accumulator_type(self) -> TensorType:
@@ -84,12 +90,12 @@ class Pieces:
     @cached_property
     def load_blocks(self) -> list[TensorType]:
         """What a piece needs of each tile load."""
-        return [in_memory(self.boxes[each.descriptor]) for each in self.nest.tile_loads]
+        return list(_blocks(self.nest.tile_loads, self.load_slots, self.boxes).values())
 
     @cached_property
     def store_blocks(self) -> list[TensorType]:
         """What a piece brings to each TMA store."""
-        return [in_memory(self.boxes[each.descriptor]) for each in self.nest.tma_stores]
+        return list(_blocks(self.nest.tma_stores, self.store_slots, self.boxes).values())
 
     def buffer_bytes(self, buffers: int, in_place: bool) -> int:
         """Shared memory for so many pieces of every load and store."""
@@ -99,14 +105,21 @@ class Pieces:
 
     @cached_property
     def can_be_in_place(self) -> bool:
-        """Whether what a piece stores can take the place of what it loads: there is one TMA load
-        and one TMA store, of equal blocks, in this order."""
-        loads, stores = self.nest.tile_loads, self.nest.tma_stores
-        if len(loads) != 1 or len(stores) != 1 or self.load_blocks != self.store_blocks:
+        """Whether what a piece stores can take the place of what it loads: it has one TMA load and
+        one TMA store, of equal blocks, in this order."""
+        if len(self.load_blocks) != 1 or self.load_blocks != self.store_blocks:
             return False
-        ends = (loads[0].operation, stores[0].operation)
-        found = [each for each in self.source.needed if each.operation in ends]
-        return [each.operation for each in found] == [*ends] and found[0].axes == found[1].axes
+        moving = {*self.load_slots, *self.store_slots}
+        for window in self.windows:
+            found = [
+                each
+                for each in self.source.needed
+                if each.operation in moving and window.holds(each.axes)
+            ]
+            loads = [each.operation in self.load_slots for each in found]
+            if loads != [True, False] or found[0].axes != found[1].axes:
+                return False
+        return True
 
     @cached_property
     def scratch_bytes(self) -> int:
@@ -132,6 +145,8 @@ def pieces_of(
     if window.size[_COLUMNS] % count:
         return Refusal(nest.dot, f"{window.size[_COLUMNS]} columns in {count} pieces")
     windows = window.split(_COLUMNS, count)
+    if cut := _cut_otherwise(nest, source, windows):
+        return cut
     layouts = layouts_for(nest, source, windows[0], warps)
     if isinstance(layouts, Refusal):
         return layouts
@@ -146,7 +161,63 @@ def pieces_of(
     rows = rows_of(nest, source, window, warps)
     if isinstance(rows, Refusal):
         return rows
-    return Pieces(nest, source, windows, layouts, boxes, rows)
+    slots: list[Slots] = []
+    for moved in (nest.tile_loads, nest.tma_stores):
+        found = _slots_of(moved, source, windows, boxes)
+        if isinstance(found, Refusal):
+            return found
+        slots.append(found)
+    return Pieces(nest, source, windows, layouts, boxes, rows, *slots)
+
+
+def _cut_otherwise(
+    nest: PersistentNest, source: TileSlice, windows: Sequence[Window]
+) -> Refusal | None:
+    """Why pieces are not within those that the kernel itself cuts the tile into."""
+    for needed in source.needed:
+        if any(window.cuts(needed.axes) for window in windows):
+            return Refusal(
+                needed.operation,
+                f"the kernel cuts the tile into {source.fewest_pieces} pieces: a piece of "
+                f"{windows[0].size[_COLUMNS]} of {nest.tile[_COLUMNS]} columns is not within one",
+            )
+    return None
+
+
+Slots = Mapping[Operation, int]
+"""For each TMA load or store of an epilogue which of the buffers of a piece it has."""
+
+
+def _slots_of(
+    moved: Sequence[TmaAccess], source: TileSlice, windows: Sequence[Window], boxes: Boxes
+) -> Slots | Refusal:
+    """The same buffers for all pieces, also where the kernel has other operations for each."""
+    operations = [each.operation for each in moved]
+    found, counts = dict[Operation, int](), set[int]()
+    for window in windows:
+        here = {each.operation for each in source.needed if window.holds(each.axes)}
+        own = [each for each in operations if each in here]
+        counts.add(len(own))
+        if len(counts) > 1 or any(found.setdefault(each, at) != at for at, each in enumerate(own)):
+            return Refusal(operations[0], UNLIKE)
+    blocks = _blocks(moved, found, boxes)
+    for each in moved:
+        slot = found.get(each.operation)
+        if slot is not None and in_memory(boxes[each.descriptor]) != blocks[slot]:
+            return Refusal(each.operation, UNLIKE)
+    return found
+
+
+UNLIKE = "the pieces that the kernel cuts the tile into are not loaded or stored alike"
+
+
+def _blocks(moved: Sequence[TmaAccess], slots: Slots, boxes: Boxes) -> dict[int, TensorType]:
+    """What each buffer of a piece holds."""
+    found: dict[int, TensorType] = {}
+    for each in moved:
+        if each.operation in slots:
+            found.setdefault(slots[each.operation], in_memory(boxes[each.descriptor]))
+    return found
 
 
 @once
@@ -241,6 +312,7 @@ class Rows:
         """A piece's part of a row."""
         (axis,) = needed.axes
         assert axis is not None
+        assert not isinstance(axis, Columns)
         first = piece.window.offset[axis] - self.window.offset[axis]
         if piece.window.size[axis] != self.window.size[axis]:
             buffer = builder.subslice(buffer, 0, first, piece.window.size[axis])
@@ -277,6 +349,7 @@ def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
         each
         for each in source.needed
         if each.operation.name == "tt.load" and len(each.axes) == 1
+        if not isinstance(each.axes[0], Columns)
         if None not in written and root_of(each.operation.operands[0]) not in {*written, None}
     ]
     wanted = {(result, each.axes) for each in loads for result in each.operation.results}
@@ -286,13 +359,13 @@ def _early_loads(nest: PersistentNest, source: TileSlice) -> tuple[Needed, ...]:
             found.append(each)
             wanted |= {
                 (operand, axes)
-                for operand, axes in zip(each.operation.operands, each.operand_axes, strict=True)
+                for operand, axes in zip(each.operands, each.operand_axes, strict=True)
             }
     return tuple(reversed(found))
 
 
 def _uses(user: Needed) -> list[tuple[ir.Value, Axes]]:
-    operands = list(user.operation.operands)
+    operands = user.operands
     if user.operation.name in STORES:
         return [(each, user.axes) for each in operands]
     return list(zip(operands, user.operand_axes, strict=True))

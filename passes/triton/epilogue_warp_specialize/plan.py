@@ -27,7 +27,7 @@ from .options import (
     stage_counts,
 )
 from .order import may_read, place_of, scalar_obstacle, stores_of, touches_tensors, written_roots
-from .pieces import Pieces, pieces_of
+from .pieces import UNLIKE, Pieces, pieces_of
 from .windows import Layouts, Window
 
 GROUPS = 2
@@ -96,7 +96,8 @@ def parts_of(
         if isinstance(pieces, Refusal):
             return pieces
         found.append(Part(window, warps, layouts, slices.initial, pieces))
-    return tuple(found)
+    moved = [(each.pieces.load_blocks, each.pieces.store_blocks) for each in found]
+    return Refusal(nest.dot, UNLIKE) if moved[1:] != moved[:-1] else tuple(found)
 
 
 def foreign_obstacle(nest: PersistentNest, part: Part) -> Refusal | None:
@@ -327,13 +328,23 @@ def parts_obstacle(
     slices = Slices.of(nest)
     if isinstance(slices, Refusal):
         return slices
-    parts = parts_of(nest, slices, tuple(windows), warps, 1)
+    parts = parts_of(nest, slices, tuple(windows), warps, _fewest(nest, slices, windows[0]))
     if isinstance(parts, Refusal):
         return parts
     m, n = windows[0].size
     registers = registers_of(nest, warps, len(windows), limits)
     accumulator = m * n // (_LANES * warps)
     return registers_obstacle(nest, accumulator, registers) or foreign_obstacle(nest, parts[0])
+
+
+def _fewest(nest: PersistentNest, slices: Slices, window: Window) -> Subtiles:
+    """The least number of pieces: that of the kernel's own in a window."""
+    own = window.size[1] * slices.epilogue.fewest_pieces // nest.tile[1]
+    fewest = SUBTILES[0]
+    for fewest in SUBTILES:
+        if fewest >= own:
+            break
+    return fewest
 
 
 def registers_of(nest: PersistentNest, warps: int, consumers: int, limits: Limits) -> int:

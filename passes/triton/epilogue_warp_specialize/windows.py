@@ -17,7 +17,7 @@ layout, so that the conversion is the identity and all else renames registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -37,9 +37,38 @@ from tilepass.ir.layouts import (
     parse_type,
 )
 
-Axes = tuple[int | None, ...]
-"""For each dimension of a value the dimension of the tile that it runs along (0: M, 1: N), None
-where it runs along neither and stays whole. `()` is a scalar."""
+M, N = 0, 1
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some of the `of` columns of the tile: `size` of them, from `first` on. What the kernel itself
+    has cut from the tile runs along them."""
+
+    first: int
+    size: int
+    of: int
+
+    def half(self, index: int) -> Columns:
+        """The left (0) or the right (1) half of these."""
+        size = self.size // 2
+        return Columns(self.first + index * size, size, self.of)
+
+    @property
+    def index(self) -> int:
+        """Which half of a wider block these are: 0 or 1."""
+        return self.first // self.size % 2
+
+    @property
+    def doubled(self) -> int | Columns:
+        """The block that these are a half of; `N` where that is all of the tile."""
+        size = 2 * self.size
+        return N if size == self.of else Columns(self.first - self.index * self.size, size, self.of)
+
+
+Axes = tuple[int | Columns | None, ...]
+"""For each dimension of a value the dimension of the tile that it runs along (0: M, 1: N, or part
+of it), None where it runs along neither and stays whole. `()` is a scalar."""
 
 # A wgmma instruction is 64 rows by 8 to 256 columns, 16 rows to each of 4 warps (PTX ISA,
 # wgmma.mma_async).
@@ -76,13 +105,36 @@ class Window:
     def shape(self, shape: Sequence[int], axes: Axes) -> tuple[int, ...]:
         """What is in the window of a value of this shape."""
         return tuple(
-            extent if axis is None else self.size[axis]
+            extent if axis is None else self._extent(axis)
             for extent, axis in zip(shape, axes, strict=True)
         )
 
+    def _extent(self, axis: int | Columns) -> int:
+        return min(self.size[N], axis.size) if isinstance(axis, Columns) else self.size[axis]
+
     def start(self, axes: Axes) -> tuple[int, ...]:
         """Where the window begins in each dimension of a value."""
-        return tuple(0 if axis is None else self.offset[axis] for axis in axes)
+        return tuple(0 if axis is None else self._begin(axis) for axis in axes)
+
+    def _begin(self, axis: int | Columns) -> int:
+        return self.offset[N] - axis.first if isinstance(axis, Columns) else self.offset[axis]
+
+    def holds(self, axes: Axes) -> bool:
+        """Whether a value that runs along these is in the window: all that is cut from the tile
+        elsewhere is not."""
+        blocks = (axis for axis in axes if isinstance(axis, Columns))
+        return all(axis.first <= self.offset[N] < axis.first + axis.size for axis in blocks)
+
+    def cuts(self, axes: Axes) -> bool:
+        """Whether the window is neither in the columns that a value runs along, nor beside them."""
+        first, end = self.offset[N], self.offset[N] + self.size[N]
+        blocks = (axis for axis in axes if isinstance(axis, Columns))
+        return any(
+            first < axis.first + axis.size
+            and axis.first < end
+            and not (axis.first <= first and end <= axis.first + axis.size)
+            for axis in blocks
+        )
 
 
 def _with(pair: tuple[int, int], index: int, value: int) -> tuple[int, int]:
@@ -97,13 +149,19 @@ class Layouts:
     """The encodings of a slice of code, fitted to a window and a number of warps.
 
     `types` are the tensors of the slice with the axes that they are needed along. Encodings stay as
-    they are where neither the shape nor the number of warps changes.
+    they are where neither the shape nor the number of warps changes. Those in `like` become what
+    others do.
     """
 
     def __init__(
-        self, types: Iterable[tuple[TensorType, Axes]], window: Window, warps: int
+        self,
+        types: Iterable[tuple[TensorType, Axes]],
+        window: Window,
+        warps: int,
+        like: Mapping[Encoding, Encoding] | None = None,
     ) -> None:
         self._warps = warps
+        self._like = like or {}
         self._window = window
         # The largest tensor of each layout, before and after.
         self._shapes: dict[Encoding, tuple[list[int], list[int]]] = {}
@@ -133,6 +191,7 @@ class Layouts:
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """An encoding's counterpart. Raises LayoutError."""
+        encoding = self._like.get(encoding, encoding)
         if encoding not in self._fitted:
             self._fitted[encoding] = self._fit(encoding)
         return self._fitted[encoding]
@@ -150,6 +209,7 @@ class Layouts:
         raise LayoutError(f"the layout {encoding} cannot be given another shape")
 
     def _note(self, encoding: Encoding, *shapes: list[int]) -> None:
+        encoding = self._like.get(encoding, encoding)
         if isinstance(encoding, Slice):
             dim = encoding.dim
             shapes = tuple([*shape[:dim], 1, *shape[dim:]] for shape in shapes)

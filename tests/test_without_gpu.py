@@ -223,3 +223,14 @@ def test_what_does_not_fit_the_function(cache: Path) -> None:
     assert len(lines) == len(cases), result
     for line, message in zip(lines, cases, strict=True):
         assert message in line or re.search(message, line), line
+
+
+def test_a_program_that_fails_is_explained_all_the_same(cache: Path) -> None:
+    program = ("--", sys.executable, str(PROGRAM), "--few", "bug")
+    result = tilepass(cache, "explain", "-p", "flatten-loops", *program)
+    assert result.returncode == 1
+    assert "no decision was taken" in result.stdout
+    assert re.search(r"^error: .* exited with 1; what it compiled:$", result.stderr, re.MULTILINE)
+    compared = tilepass(cache, "ab", *program)
+    assert compared.returncode == 1
+    assert "error: arm A: a program that fails may not have compiled all" in compared.stderr

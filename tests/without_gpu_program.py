@@ -1,7 +1,7 @@
 """A program for one GPU with the habits of many: run by test_without_gpu.py where there is none.
 
 `--check allclose` ends in an assertion about results, `--check bug` in an error of its own;
-`--few` launches one kernel.
+`--few` launches one kernel, `--few bug` and exits with 1.
 """
 
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false
@@ -151,9 +151,9 @@ def places() -> None:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["--few"]:
+    if sys.argv[1] == "--few":
         host_descriptors()
-        return
+        sys.exit(sys.argv[2:] == ["bug"])
     x = torch.rand(98432, device="cuda", requires_grad=True)
     Double.apply(x).sum().backward()
     host_descriptors()

@@ -21,10 +21,10 @@ from tilepass.binary.figures import KernelFigures
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Target
 from tilepass.core.remarks import Remark
-from tilepass.dump.program_run import Recorded
+from tilepass.dump.program_run import Recording
 from tilepass.dump.report import finish_kernel
 
-Record: TypeAlias = "Callable[[Arm], AbstractContextManager[list[Recorded]]]"
+Record: TypeAlias = "Callable[[Arm], AbstractContextManager[Recording]]"
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,12 @@ def _compile(arm: Arm, record: Record) -> dict[tuple[str, int], _Compiled]:
     """What an arm compiles, by name and number."""
     found: dict[tuple[str, int], _Compiled] = {}
     count = Counter[str]()
-    with record(arm) as kernels:
-        for kernel in kernels:
+    with record(arm) as recording:
+        if recording.status:
+            raise TilepassError(
+                f"arm {arm.label}: a program that fails may not have compiled all that it would"
+            )
+        for kernel in recording.kernels:
             name = kernel.record.kernel
             count[name] += 1
             binary, figures = kernel.binary, finish_kernel(kernel.folder).figures

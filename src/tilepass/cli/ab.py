@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tilepass.ab.report import Report
     from tilepass.ab.session import Means
     from tilepass.ab.subjects import Subject
-    from tilepass.dump.program_run import Recorded
+    from tilepass.dump.program_run import Recording
 
 INTERRUPTED = 130
 _PLOTS = (".png", ".svg", ".pdf")
@@ -161,7 +161,7 @@ def _compare_compiled(command: Sequence[str], arguments: argparse.Namespace) -> 
         raise TilepassError("--config-a and --config-b are options of a kernel, not of a program")
     check_pipelines(arms, arguments.load)
 
-    def record(arm: Arm) -> AbstractContextManager[list[Recorded]]:
+    def record(arm: Arm) -> AbstractContextManager[Recording]:
         if command:
             compile_only = CompileOnly(target, arguments.all_configs)
             return recorded_program(

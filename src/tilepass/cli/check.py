@@ -71,9 +71,9 @@ def _check_compiled(command: Sequence[str], options: argparse.Namespace) -> int:
         recording = recorded_kernel(
             kernel_spec(options.file, options), target, options.pipeline, options.load
         )
-    with recording as kernels:
-        statuses = [_check_kernel(kernel, options) for kernel in kernels]
-    return 1 if 1 in statuses else max(statuses)
+    with recording as recorded:
+        statuses = [_check_kernel(kernel, options) for kernel in recorded.kernels]
+    return 1 if 1 in statuses or recorded.status else max(statuses)
 
 
 def _check_kernel(kernel: Recorded, options: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the account. Raises TilepassError."""
+    """Print the account; returns a program's exit status. Raises TilepassError."""
     own, after = split_command(arguments)
     parser = _parser()
     require_two_dashes(parser, own)
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         fields = settings_of(options.arguments, problem)
         account = subjects.explain_kernel(options.what, options.pipeline, target, fields)
     print(account.to_json() if options.json else account.to_text())
-    return 0
+    return account.status
 
 
 def stand_in(options: argparse.Namespace) -> CompileOnly | None:

@@ -61,6 +61,14 @@ class Recorded:
         return self.folder / found[-1].file if found and found[-1].file else None
 
 
+@dataclass(frozen=True)
+class Recording:
+    """What was compiled, in order; and the exit status of the program that did."""
+
+    kernels: list[Recorded]
+    status: int = 0
+
+
 def record_program(
     command: Sequence[str],
     pipeline: str,
@@ -85,14 +93,14 @@ def record_program(
 @contextmanager
 def recorded_kernel(
     kernel: KernelSpec, target: Target, pipeline: str, load: Sequence[str]
-) -> Generator[list[Recorded]]:
+) -> Generator[Recording]:
     """A jitted function compiled; the files are there in the block. Raises TilepassError."""
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
         options = RecorderOptions(Path(folder), only_changed=True)
         recorder = Recorder(options, compiler=str(triton_version()), pipeline=pipeline)
         with redirect_stdout(sys.stderr):
             compile_kernel(kernel, target, pipeline, load, recorder)
-        yield read_recorded(Path(folder))
+        yield Recording(read_recorded(Path(folder)))
 
 
 @contextmanager
@@ -102,10 +110,10 @@ def recorded_program(
     load: Sequence[str],
     *,
     compile_only: CompileOnly | None = None,
-) -> Generator[list[Recorded]]:
-    """What a program compiled, in order; the files are there in the block.
+) -> Generator[Recording]:
+    """What a program compiled; the files are there in the block. That it failed is said.
 
-    Raises TilepassError where it fails, or compiled nothing.
+    Raises TilepassError where it compiled nothing.
     """
     said = " ".join(command)
     with tempfile.TemporaryDirectory(prefix="tilepass-") as folder:
@@ -114,12 +122,13 @@ def recorded_program(
             status = record_program(
                 command, pipeline, load, options, remarks="none", compile_only=compile_only
             )
-        if status:
-            raise TilepassError(f"{said} exited with {status}")
         found = read_recorded(Path(folder))
         if not found:
-            raise TilepassError(f"{said} compiled no kernel")
-        yield found
+            how = f"exited with {status} and " if status else ""
+            raise TilepassError(f"{said} {how}compiled no kernel")
+        if status:
+            print(f"error: {said} exited with {status}; what it compiled:", file=sys.stderr)
+        yield Recording(found, status)
 
 
 def read_recorded(dump: Path) -> list[Recorded]:

@@ -15,11 +15,12 @@ from tilepass.core.remarks import Remark
 
 @dataclass
 class Account:
-    """The decisions and remarks of a run of `passes`."""
+    """The decisions and remarks of a run of `passes`, and the exit status of what they ran in."""
 
     passes: tuple[type[Pass], ...]
     decisions: list[Decision] = field(default_factory=list[Decision])
     remarks: list[Remark] = field(default_factory=list[Remark])
+    status: int = 0
 
     def to_text(self) -> str:
         """For people."""

@@ -21,7 +21,7 @@ from tilepass.subjects.program import CompileOnly
 from tilepass.without_gpu.program import is_check
 
 if TYPE_CHECKING:
-    from tilepass.dump.program_run import Recorded
+    from tilepass.dump.program_run import Recording
 
 IR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 _DEFAULT_TARGET = Target("cuda", 90)
@@ -70,8 +70,8 @@ def explain_command(
     """Run a program, the processes that it starts included. Its kernels are compiled anew."""
     from tilepass.dump.program_run import recorded_program
 
-    with recorded_program(command, pipeline, load, compile_only=compile_only) as kernels:
-        return _account(pipeline, kernels)
+    with recorded_program(command, pipeline, load, compile_only=compile_only) as recording:
+        return _account(pipeline, recording)
 
 
 def explain_spec(
@@ -80,13 +80,13 @@ def explain_spec(
     """Compile a jitted function of the user's."""
     from tilepass.dump.program_run import recorded_kernel
 
-    with recorded_kernel(kernel, target or _DEFAULT_TARGET, pipeline, load) as kernels:
-        return _account(pipeline, kernels)
+    with recorded_kernel(kernel, target or _DEFAULT_TARGET, pipeline, load) as recording:
+        return _account(pipeline, recording)
 
 
-def _account(pipeline: str, kernels: Sequence[Recorded]) -> Account:
-    account = Account(_passes(pipeline))
-    for kernel in kernels:
+def _account(pipeline: str, recording: Recording) -> Account:
+    account = Account(_passes(pipeline), status=recording.status)
+    for kernel in recording.kernels:
         account.decisions += kernel.decisions
         account.remarks += kernel.remarks
     return account

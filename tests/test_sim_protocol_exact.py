@@ -22,7 +22,7 @@ from tests.test_sim_protocol_rules import (
 )
 from tilepass.core.diagnostics import SourceLocation
 from tilepass.ir.engine import parse
-from tilepass.sim.faults import Fault, OutOfBounds, SimulatorFailure, UndefinedBehaviour
+from tilepass.sim.faults import Fault, OutOfBounds, SimulatorFailure, StepLimit, UndefinedBehaviour
 from tilepass.sim.inputs import Shapes
 from tilepass.sim.protocol import check as checking
 from tilepass.sim.protocol import compiler as compiling
@@ -396,6 +396,12 @@ def test_what_is_wrong_at_the_end(
     assert said(fault_of(steps, other)) == (kind, text, line)
 
 
+def test_of_several_waits_the_first_is_named() -> None:
+    other = event(Kind.INIT, barrier=1, amount=1)
+    fault = fault_of([INIT, other, FORK, wait()], [wait(barrier=1)])
+    assert said(fault) == (Stuck, "all partitions wait", 3)
+
+
 def test_a_load_uses_its_barrier_behind_the_initialization() -> None:
     both = recording([ALLOCATE, FORK, INIT, ARRIVE, EXPECT, JOIN], [LOAD])
     for seed in range(20):
@@ -676,6 +682,19 @@ def test_undefined_behaviour_is_told_from_what_is_not_followed(
         place = "scf.for at f.ttgir:3:5" if located else "scf.for"
         reason = "depends on what memory or a tensor holds, which is not followed"
         assert str(caught.value) == f"{place} {reason}"
+
+
+def test_a_program_without_an_end_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def enter(*_: object) -> None:
+        raise StepLimit("too many steps")
+
+    def nothing(*_: object) -> tuple[tuple[()], None]:
+        return (), None
+
+    monkeypatch.setattr(compiling, "bind_values", nothing)
+    entry = SimpleNamespace(frame=nothing, body=SimpleNamespace(enter=enter))
+    with pytest.raises(TooLong, match="too many steps"):
+        record(cast("ProtocolProgram", SimpleNamespace(entry=entry)), PROBLEM)
 
 
 # ---- cells ---------------------------------------------------------------------------------------

@@ -24,16 +24,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilepass.analysis.zero_structure import Limits
+from tilepass.analysis.zero_structure import Limits, owners
 from tilepass.analysis.zero_structure.effects import effect_of, pure_of
 from tilepass.analysis.zero_structure.intervals import Interval, limits_of
 from tilepass.analysis.zero_structure.machine import Machine, OutOfReach
 from tilepass.analysis.zero_structure.ops_gpu import (
     _place,  # pyright: ignore[reportPrivateUsage]
     fragment_code,
+    fragment_loads,
 )
 from tilepass.analysis.zero_structure.program import (
     Instruction,
+    Program,
     UnsupportedControlFlow,
     decode,
     kernels_of,
@@ -295,6 +297,28 @@ def test_elements_of_a_fragment_are_those_of_its_type_if_that_is_floating() -> N
 
 
 MINUS = np.full((1, 1), 5, np.uint8)
+
+
+def test_elements_that_are_not_known_are_zero_where_all_bytes_are() -> None:
+    domain = Domain(32)
+    word = Scalar("i32", 32, floating=False)
+    zero, nothing = domain.maps.zero(4), domain.maps.nothing(4)
+    minus = domain.maps.together([domain.maps.zero(3), domain.maps.of(MINUS)])
+
+    def code(element: str | None, *registers: ZeroBytes) -> list[int]:
+        return fragment_code(domain, registers, (word,) * len(registers), element).tolist()
+
+    # An f64 is in two registers.
+    for element in (None, "f64"):
+        assert code(element, zero, zero) == [15]
+        assert code(element, nothing, zero) == code(element, zero, nothing) == [0]
+        assert code(element, minus, zero) == code(element, zero, minus) == [0]
+
+
+def test_fragments_of_what_nothing_defines_have_no_loads() -> None:
+    program = SimpleNamespace(definitions={})
+    assert fragment_loads(cast("Machine", SimpleNamespace(program=program)), (0, 1)) == ()
+    assert owners._load_of(cast("Program", program), 0) is None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_place_of_a_fragment() -> None:

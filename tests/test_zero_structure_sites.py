@@ -318,6 +318,26 @@ def test_collector_is_left_as_it_was() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("operand", [1, 2, 3])
+def test_an_operand_that_is_not_in_registers(operand: int) -> None:
+    types = [*TYPES]
+    types[operand] = types[operand].replace("rmem", "smem")
+    found = structure(multiplied(b=ONE_OF_B).text(), types=tuple(types))
+    assert told(found).endswith("is not a register tensor of static layout")
+
+
+def test_a_tile_that_is_read_at_a_place_that_varies() -> None:
+    kernel = multiplied(b=ONE_OF_B, read=())
+    kernel.lines += [
+        "%four = arith.constant 4 : i32",
+        "%place = arith.muli %t, %four : i32",
+        "%varying = llvm.getelementptr %d[%place] : (!llvm.ptr, i32) -> !llvm.ptr, i8",
+        "%read = llvm.load %varying : !llvm.ptr -> f32",
+        "llvm.store %read, %p : f32, !llvm.ptr<1>",
+    ]
+    assert told(structure(kernel.text())) == "20; -; -"
+
+
 def test_an_operand_without_a_type() -> None:
     found = structure(multiplied(b=ONE_OF_B).text(), types=TYPES[:3])
     assert told(found).endswith("is not a register tensor of static layout")
@@ -549,6 +569,9 @@ def test_bytes_that_a_location_names() -> None:
     for name, size in (("copy.64", 64), ("copy.8", 8), ("site.8", None)):
         module = parse(f'"test.op"() : () -> () loc("tilepass.{name}")')
         assert transfer_bytes_of(operations(module)[1].location) == size
+    both = 'callsite("tilepass.copy.64"("a":1:1) at "tilepass.copy.8"("b":2:2))'
+    module = parse(f'"test.op"() : () -> () loc({both})')
+    assert transfer_bytes_of(operations(module)[1].location) == 64
 
 
 def test_site_that_a_location_names_last() -> None:
@@ -660,6 +683,8 @@ def test_extents_of_a_block_that_a_launch_gives() -> None:
         %c = {create}
         %r = "cuda.launch_ex"(%c) {{{called}}} : ({kind}) -> !cuda.result
         return }} }}"""
-    module = parse(text)
-    (kernel,) = (each for each in operations(module) if each.name == "cuda.kernel")
-    assert block_of(module, kernel) == (8, 2, 4)
+    computed = text.replace("%z = arith.constant 4 : i32", "%z = arith.addi %x, %y : i32")
+    for each, extents in ((text, (8, 2, 4)), (computed, None)):
+        module = parse(each)
+        (kernel,) = (one for one in operations(module) if one.name == "cuda.kernel")
+        assert block_of(module, kernel) == extents

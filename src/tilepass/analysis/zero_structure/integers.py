@@ -296,7 +296,7 @@ _BOUNDED: dict[str, Callable[[Intervals, Interval, Interval, int], Interval]] = 
     "shrui": _monotone(np.right_shift, shift=True, signed=False),
     "shrsi": _monotone(np.right_shift, shift=True, signed=True),
     "divui": _monotone(np.floor_divide, shift=False, signed=False),
-    "divsi": _monotone(_quotient, shift=False, signed=False),
+    "divsi": _monotone(_quotient, shift=False, signed=True),
     "floordivsi": _monotone(np.floor_divide, shift=False, signed=True),
     "remsi": _modulo,
     "remui": _modulo_unsigned,

@@ -231,9 +231,7 @@ def load_matrix(
             together = item.memo[loaded] = maps.together(list(loaded))
         numbers.append(together)
     kind = item.types[0]
-    if isinstance(kind, Fields):
-        return Struct(tuple(numbers))
-    return tuple(numbers) if isinstance(kind, Vector) else numbers[0]
+    return Struct(tuple(numbers)) if isinstance(kind, Fields) else numbers[0]
 
 
 def store_matrix(

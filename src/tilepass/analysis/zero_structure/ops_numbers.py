@@ -51,13 +51,14 @@ def elementwise(
             return domain.top(kind)
         if isinstance(kind, Scalar):
             return function(domain, instruction, cast("tuple[Number, ...]", values))
+        assert isinstance(kind, Vector)
         columns = [value if isinstance(value, tuple) else None for value in values]
         rows = [
             tuple(
                 cast("Number", values[place] if column is None else column[index])
                 for place, column in enumerate(columns)
             )
-            for index in range(kind.count if isinstance(kind, Vector) else 1)
+            for index in range(kind.count)
         ]
         done: dict[tuple[Number, ...], Number] = {}
         for row in rows:

@@ -67,7 +67,7 @@ class SharedMemory:
 
     def spoil(self, start: int, stop: int, number: int) -> None:
         """Anything may be stored to a range of bytes."""
-        place = slice(max(0, start), min(self.size, stop))
+        place = slice(max(0, start), stop)
         if place.start >= place.stop:
             return
         self.covered[place] = True

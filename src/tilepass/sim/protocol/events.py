@@ -142,7 +142,7 @@ class Recording:
     """For each cell of shared memory a region that holds it, for messages."""
     barriers: Sequence[Region]
     memories: Sequence[Memory]
-    fences_to_come: bool = False
+    fences_to_come: bool
     """Whether Triton has yet to put fences between a partition's writes and its dots."""
 
 

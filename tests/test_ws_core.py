@@ -196,6 +196,12 @@ def test_registers_that_the_user_limits_are_not_shared_out() -> None:
     assert "not specialized: maxnreg = 128" in compiled.remarks[0].message
 
 
+def test_a_limit_beyond_what_a_thread_has_is_none() -> None:
+    """Triton finds for itself how many registers 12 warps have when they start."""
+    compiled = compile_small("bf16", "scheme=ping-pong", maxnreg="256")
+    assert ".maxnreg 168" in compiled.kernel.asm["ptx"]
+
+
 def test_a_cluster_is_refused() -> None:
     text = engine.print_generic(compile_small("bf16", "scheme=none").before)
     text = text.replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')

@@ -55,6 +55,54 @@ def author_subtile(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
 
 
 @triton.jit
+def _halves(x, BM: tl.constexpr, BN: tl.constexpr):
+    return tl.split(tl.permute(tl.reshape(x, (BM, 2, BN // 2)), (0, 2, 1)))
+
+
+@triton.jit
+def author_quarters(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Four quarters of the columns, counted apart from the loads' tiles as in Triton's tutorial."""
+    stored = tl.program_id(0) - tl.num_programs(0)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        m, n = _corner(tile, N, BM, BN)
+        left, right = _halves(_product(a, b, m, n, K, BM, BN, BK) * 0.5, BM, BN)
+        one, two = _halves(left, BM, BN // 2)
+        three, four = _halves(right, BM, BN // 2)
+        stored += tl.num_programs(0)
+        m, n = _corner(stored, N, BM, BN)
+        c.store([m, n], one.to(tl.float16))
+        c.store([m, n + BN // 4], two.to(tl.float16))
+        c.store([m, n + BN // 2], three.to(tl.float16))
+        c.store([m, n + 3 * (BN // 4)], four.to(tl.float16))
+
+
+@triton.jit
+def author_residual(a, b, c, r, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Two halves of the columns, each with its part of another matrix."""
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        m, n = _corner(tile, N, BM, BN)
+        left, right = _halves(_product(a, b, m, n, K, BM, BN, BK), BM, BN)
+        left += r.load([m, n]).to(tl.float32)
+        c.store([m, n], left.to(tl.float16))
+        right += r.load([m, n + BN // 2]).to(tl.float32)
+        c.store([m, n + BN // 2], right.to(tl.float16))
+
+
+@triton.jit
+def author_pointers(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Two halves of the columns, stored through pointers."""
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        m, n = _corner(tile, N, BM, BN)
+        left, right = _halves(_product(a, b, m, n, K, BM, BN, BK), BM, BN)
+        rows, columns = m + tl.arange(0, BM), n + tl.arange(0, BN // 2)
+        places = c + rows[:, None] * N + columns[None, :]
+        mask = (rows < M)[:, None] & (columns < N)[None, :]
+        tl.store(places, left.to(tl.float16), mask=mask)
+        mask = (rows < M)[:, None] & (columns + BN // 2 < N)[None, :]
+        tl.store(places + BN // 2, right.to(tl.float16), mask=mask)
+
+
+@triton.jit
 def rank_3(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Operands of one matrix in a batch."""
     for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
@@ -65,6 +113,22 @@ def rank_3(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
             y = b.load([0, n, step * BK]).reshape(BN, BK)
             total = tl.dot(x, y.T, total)
         c.store([m, n], total.to(tl.float16))
+
+
+@triton.jit
+def experts(a, b, c, r, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Weights [2, N, K] of two experts, one for even and one for odd tiles of rows; everything else
+    of three dimensions as well, a residual among it."""
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        m, n = _corner(tile, N, BM, BN)
+        expert = m // BM % 2
+        total = tl.zeros((BM, BN), tl.float32)
+        for step in range(tl.cdiv(K, BK)):
+            x = a.load([0, m, step * BK]).reshape(BM, BK)
+            y = b.load([expert, n, step * BK]).reshape(BN, BK)
+            total = tl.dot(x, y.T, total)
+        total += r.load([0, m, n]).reshape(BM, BN).to(tl.float32)
+        c.store([0, m, n], total.to(tl.float16).reshape(1, BM, BN))
 
 
 @triton.jit

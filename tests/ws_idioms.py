@@ -28,7 +28,9 @@ _GROUP_SIZES = (256, 0, 128, 256)
 
 @dataclass(frozen=True)
 class Idiom:
-    """A kernel and its tile; types of A and B, and of the bias if there is one."""
+    """A kernel and its tile; types of A and B, and of the bias or residual if there is one. `rank`
+    is that of A and B, and of C and the residual where those are `ranked`; `scale` is that of the
+    product."""
 
     kernel: Any
     tile: tuple[int, int, int] = (128, 128, 64)
@@ -37,8 +39,13 @@ class Idiom:
     a: str = "float16"
     b: str = "float16"
     bias: str = ""
+    residual: str = ""
+    scale: float = 1.0
     grouped: bool = False
     rank: int = 2
+    ranked: bool = False
+    experts: int = 1
+    pointers: bool = False
     stored: tuple[int, int] = (0, 0)
     limit: int | None = None
     tolerance: float = 2e-3
@@ -48,7 +55,16 @@ IDIOMS: dict[str, Idiom] = {
     "plain": Idiom(kernels.plain),
     "carried-tile": Idiom(kernels.carried_tile, warps=4, stages=4),
     "author-subtile": Idiom(kernels.author_subtile, tile=(128, 256, 64), stored=(128, 128)),
+    "author-quarters": Idiom(
+        kernels.author_quarters, tile=(128, 256, 64), stored=(128, 64), scale=0.5
+    ),
+    "author-residual": Idiom(
+        kernels.author_residual, tile=(128, 256, 64), stored=(128, 128), residual="float16"
+    ),
+    "author-pointers": Idiom(kernels.author_pointers, pointers=True),
+    "author-ping-pong": Idiom(kernels.author_subtile, warps=4, stages=4, stored=(128, 64)),
     "rank-3": Idiom(kernels.rank_3, rank=3),
+    "experts": Idiom(kernels.experts, rank=3, ranked=True, experts=2, residual="float16"),
     "no-limit": Idiom(kernels.plain, limit=256),
     "grouped": Idiom(kernels.grouped, grouped=True),
     "guarded": Idiom(kernels.guarded, grouped=True),
@@ -110,7 +126,7 @@ class Launch:
         m, n, k, programs = shape
         if idiom.grouped:
             m = sum(_GROUP_SIZES) if idiom.kernel is kernels.grouped else 2 * 128 * 4
-        groups = len(_GROUP_SIZES) if idiom.grouped else 1
+        groups = len(_GROUP_SIZES) if idiom.grouped else idiom.experts
         random = torch.Generator(device).manual_seed(m + k)
 
         def values(kind: str, *sizes: int) -> Any:
@@ -123,6 +139,7 @@ class Launch:
         depth = max(k, 16)
         self.a, self.b = values(idiom.a, m, depth), values(idiom.b, groups * n, depth)
         self.bias = values(idiom.bias, 1, n) if idiom.bias else None
+        self.residual = values(idiom.residual, m, n) if idiom.residual else None
         self.c = torch.empty((m, n), device=device, dtype=torch.float16)
         self._sizes = torch.tensor(_GROUP_SIZES, device=device, dtype=torch.int32)
         self._shape, self._programs = (m, n, k), programs
@@ -138,23 +155,36 @@ class Launch:
         def describe(array: Any, *block: int) -> Any:
             return TensorDescriptor.from_tensor(array, list(block))
 
-        a, b = (x.view(*outer, *x.shape) for x in (self.a, self.b))
+        a, b = self.a.view(*outer, *self.a.shape), self.b
+        if outer:
+            b = b.view(idiom.experts, -1, b.shape[-1])
         found = [describe(a, *outer, bm, bk), describe(b, *outer, bn, bk)]
-        found.append(describe(self.c, *(idiom.stored if any(idiom.stored) else (bm, bn))))
+        block, around = idiom.stored if any(idiom.stored) else (bm, bn), outer * idiom.ranked
+
+        def stored(array: Any) -> Any:
+            return describe(array.view(*around, *array.shape), *around, *block)
+
+        found.append(self.c if idiom.pointers else stored(self.c))
         if self.bias is not None:
             found.append(describe(self.bias, 1, bn))
+        if self.residual is not None:
+            found.append(stored(self.residual))
         m, n, k = self._shape
         if idiom.grouped:
             return [*found, self._sizes, len(_GROUP_SIZES), n, k]
         return [*found, m, n, k]
 
     def __call__(self) -> Any:
-        """Launch once; returns what was compiled. `c` is poisoned before."""
-        import torch
-
+        """Launch once, `c` poisoned before; returns what was compiled."""
         self.c.fill_(float("nan"))
         if self._idiom.grouped:
             self.c[~self._stored_rows()] = 0.0
+        return self.launch()
+
+    def launch(self) -> Any:
+        """Launch once; returns what was compiled."""
+        import torch
+
         idiom = self._idiom
         limit = {} if idiom.limit is None else {"maxnreg": idiom.limit}
         with torch.no_grad():
@@ -184,6 +214,18 @@ class Launch:
             yield (group * 256 if apart else first), group * self._shape[1], rows
             first += rows
 
+    def _plain(self, a: Any, b: Any) -> Any:
+        """A B^T, where there are experts with that of each tile of rows."""
+        import torch
+
+        (m, n, _), tall = self._shape, self._idiom.tile[0]
+        experts = torch.arange(m, device=a.device) // tall % self._idiom.experts
+        found = torch.zeros((m, n), device=a.device)
+        for index in range(self._idiom.experts):
+            rows = experts == index
+            found[rows] = a[rows] @ b[index * n : (index + 1) * n].T
+        return found
+
     def reference(self) -> Any:
         """C in fp32."""
         import torch
@@ -191,8 +233,9 @@ class Launch:
         m, n, k = self._shape
         a, b = self.a.float()[:, :k], self.b.float()[:, :k]
         if not self._idiom.grouped:
-            found = a @ b.T
-            return found if self.bias is None else found + self.bias.float()
+            found = self._plain(a, b) * self._idiom.scale
+            added = [each.float() for each in (self.bias, self.residual) if each is not None]
+            return sum(added, found)
         found = torch.zeros((m, n), device=a.device)
         for first, weights, rows in self._groups():
             end = first + -(-rows // 128) * 128
@@ -249,6 +292,35 @@ def launch_point(point: Point) -> Outcome:
     return Outcome("specialized")
 
 
+TIMED_SHAPES = ((4096, 4096, 4096, 132), (8192, 8192, 1024, 132))
+
+
+def time_point(point: Point) -> Outcome:
+    """Time a point in turn with the kernel that no pass has changed, at large shapes."""
+    from tilepass.ab.cuda_device import CudaGpu, launches_for
+    from tilepass.ab.protocol import Plan, Samples, measure, summarise
+    from tilepass.activate import enabled
+
+    found: list[str] = []
+    for shape in TIMED_SHAPES:
+        gpu, launch = CudaGpu(None), Launch(point, shape, "cuda")
+        launch.launch()
+        count = launches_for(gpu.launch_us(gpu.capture([launch.launch])))
+        stock = [gpu.capture([launch.launch] * count) for _ in range(2)]
+        with enabled(point.pipeline, remarks="none"):
+            launch.launch()
+            changed = gpu.capture([launch.launch] * count)
+        samples, plan = Samples(2), Plan(seconds=3.0)
+        for batch in measure(gpu.timer([stock[0], changed, stock[1]]), 2, plan):
+            samples.add(batch)
+        summary = summarise(samples, plan.criteria)
+        assert summary is not None
+        ratio = summary.comparisons[0].estimate.ratio
+        sizes = "x".join(map(str, shape[:3]))
+        found.append(f"{sizes} {summary.medians[0]:.1f} us, {1 / ratio:.3f} of stock's speed")
+    return Outcome("timed", "; ".join(found))
+
+
 def _shapes_of(point: Point) -> Sequence[Sequence[int]]:
     """A loop over the steps of all tiles has none for tiles without steps: they are not stored."""
     fused = IDIOMS[point.idiom].kernel is kernels.fused
@@ -262,12 +334,14 @@ def compile_all(chosen: Sequence[Point], jobs: int) -> Iterator[tuple[Point, Out
         yield from zip(chosen, pool.map(compile_point, chosen), strict=True)
 
 
-def launch_all(chosen: Sequence[Point], jobs: int) -> Iterator[tuple[Point, Outcome]]:
+def launch_all(
+    chosen: Sequence[Point], jobs: int, answer: Callable[[Point], Outcome] = launch_point
+) -> Iterator[tuple[Point, Outcome]]:
     """Each point and what its launches came to, in so many processes that end with a fault or a
     hang."""
     idle: SimpleQueue[Worker] = SimpleQueue()
     for _ in range(jobs):
-        idle.put(Worker(launch_point))
+        idle.put(Worker(answer))
 
     def run(point: Point) -> Outcome:
         worker = idle.get()

@@ -37,16 +37,17 @@ from tilepass.core.decisions import Choice, Fact
 from tilepass.core.pass_base import Forms, Pass, PassContext, Target
 from tilepass.core.refusal import Refusal, attempt
 from tilepass.core.registry import register
+from tilepass.ir.build import remove_attribute
 from tilepass.ir.engine import Module, Operation, copied_at
 from tilepass.ir.induction import without_counts
 from tilepass.ir.loops import Loop, nest_of
-from tilepass.ir.walks import function_of
+from tilepass.ir.walks import function_of, module_integer
 
-from .build import build
+from .build import LIMIT, build
 from .cost_model import epilogue_work, scheme_choice
 from .description import DESCRIPTOR_MAKERS, PersistentNest
 from .match import candidate_loops, match
-from .options import Machine, limits_of
+from .options import MOST_REGISTERS, UNLIMITED_REGISTERS, Machine, limits_of
 from .options import Options as _Options
 from .plan import Plan, late_refusal
 from .schemes import SCHEMES, Scheme, choose
@@ -103,9 +104,10 @@ class EpilogueWarpSpecialize(Pass):
     Slots that TMA reads or writes begin at multiples of 128 bytes, of a whole swizzle atom where
     they are swizzled; where a piece is smaller, they have gaps between them.
 
-    Descriptors that the tile loop makes, the same each time, are made once before it. What it
-    counts beside its tiles is computed from their number (`ir.induction`). Early returns before the
-    tile loop stay as they are.
+    A descriptor's block may have dimensions of size 1 before those of a matrix; buffers are of the
+    matrix. Descriptors that the tile loop makes, the same each time, are made once before it. What
+    it counts beside its tiles is computed from their number (`ir.induction`). Early returns before
+    the tile loop stay as they are.
 
     Sound when all that the loops do besides the loads, the dot and the stores is a computation that
     may be repeated in each partition, and when the producer's loads may overtake the stores of
@@ -118,7 +120,7 @@ class EpilogueWarpSpecialize(Pass):
     pipeline has, so that others than sm_90 get their remark. A scheme that is asked for and cannot
     be built for a nest with a dot in its inner loop is an error.
     Refused with a remark, or with that error: targets other than sm_90, where Triton's own warp
-    specialization is left alone; several CTAs in a cluster; `maxnreg`; kernels that are
+    specialization is left alone; several CTAs in a cluster; `maxnreg` under 255; kernels that are
     warp-specialized already or hold other loops; tile loops under a condition, with a branch
     before them that does not lead to a return alone or hands values on, or with a branch behind
     them; no dot loop directly in a tile loop; carried tensors; loads of what the tile stores (but
@@ -257,6 +259,8 @@ def _take_over(module: Module, copy: Module, function: Operation, original: Oper
     warps = "ttg.num-warps"
     if warps in copy.operation.attributes:
         module.operation.attributes[warps] = copy.operation.attributes[warps]
+    if LIMIT not in copy.operation.attributes:
+        remove_attribute(module.operation, LIMIT)
 
 
 def _facts_of(
@@ -281,13 +285,14 @@ def _loss(nest: PersistentNest) -> Callable[[str], str]:
 
 
 def _limited_registers(loop: Loop, context: PassContext) -> Refusal | None:
-    limit = context.compile_options.get("maxnreg")
-    if limit is None:
+    limit = module_integer(loop.operation, LIMIT) or context.compile_options.get("maxnreg")
+    if limit is None or int(str(limit)) >= UNLIMITED_REGISTERS:
         return None
     return Refusal(
         loop.operation,
-        f"maxnreg = {limit}: consumers take the registers that the producer leaves",
-        "compile without maxnreg",
+        f"maxnreg = {limit}: consumers take the registers that the producer leaves, up to "
+        f"{MOST_REGISTERS} a thread",
+        f"compile without maxnreg, or with {UNLIMITED_REGISTERS}",
     )
 
 

@@ -137,11 +137,11 @@ def slice_of(nest: PersistentNest) -> TileSlice | Refusal:
     computed = _forward(accumulator, nest.epilogue)
     search = _Search(nest)
     for store in (*(each.operation for each in nest.tma_stores), *nest.pointer_stores):
-        axes = _axes_of_store(store, computed, nest)
+        staged = [each.value for each in nest.tma_stores if each.operation == store]
+        axes = _axes_of_store(store, staged or list(store.operands), computed, nest)
         if isinstance(axes, Refusal):
             return axes
         search.found[store] = {axes: None}
-        staged = [each.value for each in nest.tma_stores if each.operation == store]
         search.waiting.extend((value, axes) for value in staged or store.operands)
     found = search.run()
     return found if isinstance(found, Refusal) else _stored_over(nest, found) or found
@@ -175,8 +175,9 @@ def _apart(first: TmaStore, second: TmaStore) -> bool:
     """Whether two stores through one descriptor are a block apart, by their coordinates."""
     if first.descriptor != second.descriptor:
         return False
+    inner = len(first.block.shape)
     for one, other, size in zip(
-        first.coordinates, second.coordinates, first.block.shape, strict=True
+        first.coordinates[-inner:], second.coordinates[-inner:], first.block.shape, strict=True
     ):
         (base, begin), (same, end) = _offset(one), _offset(other)
         if base == same and abs(begin - end) >= size:
@@ -356,7 +357,10 @@ def _operands_of(operation: Operation) -> list[ir.Value]:
 
 
 def _axes_of_store(
-    store: Operation, computed: Mapping[ir.Value, Axes], nest: PersistentNest
+    store: Operation,
+    values: Sequence[ir.Value],
+    computed: Mapping[ir.Value, Axes],
+    nest: PersistentNest,
 ) -> Axes | Refusal:
     if store.block != nest.outer.body:
         return Refusal(
@@ -364,9 +368,9 @@ def _axes_of_store(
             f"{store.name} under a condition cannot be done for a part of the tile",
             "mask the store instead",
         )
-    for operand in store.operands:
-        if operand in computed:
-            return computed[operand]
+    for value in values:
+        if value in computed:
+            return computed[value]
     sources = backward_slice(list(store.operands), nest.outer.operation)
     for each in nest.epilogue:
         uses = each in sources and any(operand in computed for operand in each.operands)

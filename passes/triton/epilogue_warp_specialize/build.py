@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilepass.ir.build import set_attribute
+from tilepass.ir.build import remove_attribute, set_attribute
 from tilepass.ir.build_async import AsyncBuilder
 from tilepass.ir.effects import Effect, effects_of
 from tilepass.ir.engine import Operation, ir
@@ -30,6 +30,9 @@ from .pieces import retype
 from .plan import Plan, other_warps
 from .rings import Rings, allocate_ring, build_producer
 from .whole import whole_consumers
+
+LIMIT = "ttg.maxnreg"
+"""The attribute of a module that says how many registers a thread has when the kernel starts."""
 
 
 def build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
@@ -66,10 +69,12 @@ def build(nest: PersistentNest, plan: Plan, machine: Machine) -> None:
     ]
     warp_specialize(builder, consume[0], partitions)
     outer.erase()
+    # It would be taken for what each thread has at first, of more warps than there were.
+    module = nest.function.parent
+    assert module is not None
+    remove_attribute(module.operation, LIMIT)
     if plan.parts:
         _erase_unused(nest.prelude)
-        module = nest.function.parent
-        assert module is not None
         set_attribute(module.operation, "ttg.num-warps", f"{warps} : i32")
 
 

@@ -220,7 +220,8 @@ def _spread_from(value: ir.Value, axes: Axes) -> Iterator[tuple[ir.Value, Axes]]
 def shifted(
     coordinates: Sequence[ir.Value], start: Sequence[int], builder: Builder
 ) -> list[ir.Value]:
-    """The coordinates of what begins `start` elements after these."""
+    """The coordinates of what begins `start` elements after these, in the last dimensions."""
+    start = (*[0] * (len(coordinates) - len(start)), *start)
     return [
         builder.integer("addi", value, builder.constant(each)) if each else value
         for value, each in zip(coordinates, start, strict=True)

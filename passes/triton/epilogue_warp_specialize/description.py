@@ -52,7 +52,9 @@ class TmaAccess:
 
     @cached_property
     def block(self) -> TensorType:
-        """Shape, element type and shared memory encoding that the descriptor names."""
+        """Shape, element type and shared memory encoding of a buffer for what is moved: a matrix or
+        a row, also where the descriptor is of more dimensions and its block of one index in each of
+        those."""
         return block_of(self.descriptor)
 
     @cached_property
@@ -212,10 +214,21 @@ def block_of(descriptor: ir.Value) -> TensorType:
 
 
 def in_memory(descriptor: TensorDescType) -> TensorType:
-    """A descriptor's block as values and buffers have it: integers without the sign (si8) that a
-    descriptor tells apart."""
-    block = descriptor.block
-    return replace(block, element=block.element.replace("si", "i").replace("ui", "i"))
+    """A descriptor's block as values and buffers have it: a matrix where the dimensions before are
+    of size 1, integers without the sign (si8) that a descriptor tells apart."""
+    block, encoding = descriptor.block, descriptor.block.encoding
+    ones = outer_dimensions(block)
+    if ones and encoding is not None:
+        encoding = replace(encoding, extra=tuple(e for e in encoding.extra if e[0] != "rank"))
+    element = block.element.replace("si", "i").replace("ui", "i")
+    return TensorType(block.shape[ones:], element, encoding)
+
+
+def outer_dimensions(block: TensorType) -> int:
+    """How many dimensions of size 1 a block has before those of a matrix; 0 where others are among
+    them."""
+    ones = block.shape[:-2]
+    return len(ones) if all(extent == 1 for extent in ones) else 0
 
 
 def tensor_type(value: ir.Value) -> TensorType:

@@ -236,14 +236,32 @@ def _pointer_stores(operation: Operation) -> list[Operation] | None:
 
 
 def _staged(store: Operation) -> tuple[ir.Value, tuple[Operation, ...]]:
-    """The value before conversions that only the store uses, and these."""
+    """The value before conversions that only the store uses, and these; also before a dimension of
+    size 1 is put before those of a matrix."""
     value, dropped = store.operands[1], list[Operation]()
     while True:
         source = defining_operation(value)
-        if source is None or source.name != _CONVERT or len(users(value)) != 1:
+        if source is None or len(users(value)) != 1 or not _moves_nothing(source):
             return value, tuple(dropped)
         dropped.append(source)
         value = source.operands[0]
+
+
+def _moves_nothing(operation: Operation) -> bool:
+    """Whether an operation changes a matrix in its layout, or in dimensions of size 1, alone."""
+    if operation.name == _CONVERT:
+        return True
+    if (
+        operation.name not in ("tt.reshape", "tt.expand_dims")
+        or "allow_reorder" in operation.attributes
+    ):
+        return False
+    before, after = (
+        ir.RankedTensorType(each.type).shape
+        for each in (operation.operands[0], operation.results[0])
+    )
+    ones = len(after) - len(before)
+    return list(after) == [*[1] * ones, *before] and len(before) == 2
 
 
 def _tile_loads(nest: LoopNest) -> Iterator[TileLoad]:

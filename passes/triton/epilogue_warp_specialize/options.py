@@ -76,7 +76,12 @@ _STEP = 8
 FEWEST_REGISTERS = 24
 """Registers of a thread that only issues copies: the least that setmaxnreg knows."""
 
-_MOST_REGISTERS = 240
+MOST_REGISTERS = 240
+"""Registers of a thread that computes: with more no other group would have the least."""
+
+UNLIMITED_REGISTERS = 255
+"""A thread has no more (CUDA C++ Programming Guide, compute capability 9.0): `maxnreg` from there
+on limits nothing."""
 
 # What a thread needs beside its accumulator: the values of the epilogue in flight, addresses,
 # counters. Without spills at 168 registers with an accumulator of 128 (measured by ptxas).
@@ -119,7 +124,7 @@ def requested_registers(
     light = _groups(copying)
     per_thread = limits.registers // ((heavy + light) * _GROUP_WARPS * _LANES) // _STEP * _STEP
     left = (heavy + light) * per_thread - light * FEWEST_REGISTERS
-    share = min(_MOST_REGISTERS, left // heavy // _STEP * _STEP)
+    share = min(MOST_REGISTERS, left // heavy // _STEP * _STEP)
     return tuple(share if computes else FEWEST_REGISTERS for _, computes in partitions)
 
 

@@ -41,7 +41,15 @@ from tilepass.ir.walks import users
 
 from .axes import ACCUMULATOR, CONVERT, SPLIT, STORES, Needed, TileSlice, is_spread
 from .clones import Scalars, TileClone, layouts_for, unread
-from .description import PersistentNest, TmaAccess, bytes_of, in_memory, once, tensor_type
+from .description import (
+    PersistentNest,
+    TmaAccess,
+    bytes_of,
+    in_memory,
+    once,
+    outer_dimensions,
+    tensor_type,
+)
 from .match_main_loop import varying_descriptor
 from .options import array_bytes, ring_bytes
 from .windows import Axes, Columns, LayoutError, Layouts, Window, column_part, descriptor_of_box
@@ -411,7 +419,9 @@ def boxes_of(nest: PersistentNest, source: TileSlice, size: tuple[int, int]) -> 
         before = parse_type(descriptor.type)
         assert isinstance(before, TensorDescType)
         try:
-            after = descriptor_of_box(before, window.shape(before.block.shape, needed.axes))
+            ones = outer_dimensions(before.block)
+            box = window.shape(before.block.shape[ones:], needed.axes)
+            after = descriptor_of_box(before, (*[1] * ones, *box))
         except LayoutError as error:
             return Refusal(needed.operation, str(error))
         if found.setdefault(descriptor, after) != after:

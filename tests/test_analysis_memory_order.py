@@ -107,6 +107,26 @@ def test_root_of_what_a_loop_carries_is_asked_inside_too() -> None:
     assert roots_of(behind.operands[0]) is None
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_root_of_what_a_while_loop_carries_is_not_followed(place: int) -> None:
+    one, other = (("%p", "%q"), ("%q", "%p"))[place]
+    _, module = loaded(
+        f"""
+  %r:2 = scf.while ({one} = %a, {other} = %b) : ({_PTR}, {_PTR}) -> ({_PTR}, {_PTR}) {{
+    scf.condition(%flag) {one}, {other} : {_PTR}, {_PTR}
+  }} do {{
+  ^bb0({one}1: {_PTR}, {other}1: {_PTR}):
+    %v = tt.load %p1 : {_PTR}
+    scf.yield {one}1, {other}1 : {_PTR}, {_PTR}
+  }}
+  %x = tt.addptr %r#{place}, %c1 : {_PTR}, i32""",
+        _PTR,
+    )
+    inside, behind = (each for each in operations(module) if each.name == "tt.load")
+    assert roots_of(inside.operands[0]) is None
+    assert roots_of(behind.operands[0]) is None
+
+
 # ---- nests ---------------------------------------------------------------------------------------
 
 _NEST = """
@@ -128,6 +148,7 @@ tt.func @kernel(%a: !tt.ptr<i32>, %b: !tt.ptr<i32>, %n: i32, %flag: i1, %number:
 """
 _LOAD_A = "%l = tt.load %a : !tt.ptr<i32>"
 _LOAD_U = "%l = tt.load %u : !tt.ptr<i32>"
+_LOAD_MASKED = "%l = tt.load %a, %flag, %c1 : !tt.ptr<i32>"
 _STORE_B = "tt.store %b, %c1 : !tt.ptr<i32>"
 _STORE_A = "tt.store %a, %c1 : !tt.ptr<i32>"
 _STORE_U = "tt.store %u, %c1 : !tt.ptr<i32>"
@@ -146,6 +167,10 @@ _COMPUTED = "%f = arith.cmpi slt, %n, %c1 : i32\n    "
 
 def under(line: str) -> str:
     return f"scf.if %flag {{\n      {line}\n    }}"
+
+
+def both(one: str, other: str) -> str:
+    return f"scf.if %flag {{\n      {one}\n    }} else {{\n      {other}\n    }}"
 
 
 def nest(before: str, inner: str, after: str) -> tuple[Module, LoopNest]:
@@ -186,6 +211,11 @@ def nest(before: str, inner: str, after: str) -> tuple[Module, LoopNest]:
         # What is loaded behind the inner loop comes where it came.
         ("", _LOAD_A, _LOAD_A + "\n    " + _STORE_B, None, None),
         ("", _LOAD_A, _LOAD_A.replace("%a", "%b") + "\n    " + _STORE_B, None, None),
+        ("", _LOAD_MASKED, _STORE_B, None, None),
+        ("", _LOAD_MASKED.replace("%a,", "%b,"), _STORE_B, None, _MAY),
+        ("", under(_LOAD_MASKED), _STORE_B, None, None),
+        ("", both(_LOAD_A, _LOAD_A.replace("%l", "%m")), _STORE_B, None, None),
+        ("", both(_LOAD_A, _LOAD_A.replace("%a", "%b")), _STORE_B, None, _MAY),
         # Anything may be where an unknown pointer points.
         ("", _LOAD_U, _STORE_B, None, _MAY),
         ("", _LOAD_A, _STORE_U, None, _MAY),
@@ -229,6 +259,7 @@ func.func @kernel(%p: !tt.ptr<i32>, %n: index, %one: index, %m: !ttg.memdesc<1>)
         ('"ttg.async_wait"() : () -> ()', True),
         ('"test.do"() : () -> ()', True),
         ('"test.do"() ({\n"test.end"() : () -> ()\n}) : () -> ()', True),
+        ('"test.do"() ({\n%z = arith.constant 1 : i32\n}) : () -> ()', True),
     ],
 )
 def test_buffers_on_the_chip(line: str, refused: bool) -> None:

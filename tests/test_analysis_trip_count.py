@@ -171,6 +171,42 @@ def test_assumption_counts_where_it_is_in_force(predicate: str) -> None:
     assert proven_order(loop) == "above"
 
 
+def test_a_comparison_that_is_not_assumed_claims_nothing() -> None:
+    claim = _ASSUME.format(predicate="sgt", first="%n", second="%m")
+    used = claim.replace("llvm.intr.assume %holds : i1", '"test.use"(%holds) : (i1) -> ()')
+    _module, loop = loop_of("%m", "%n", False, used)
+    assert assumptions(loop) == []
+    assert proven_order(loop) == "unknown"
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize(
+    ("strict", "constant", "order"),
+    [(True, 0, "unknown"), (True, 1, "not-below"), (True, 2, "above"),
+     (False, 1, "unknown"), (False, 2, "not-below"), (False, 3, "above")],
+)  # fmt: skip
+def test_assumption_of_a_constant_next_to_the_lower_bound(
+    unsigned: bool, strict: bool, constant: int, order: str
+) -> None:
+    predicate = f"{'u' if unsigned else 's'}{'gt' if strict else 'ge'}"
+    claim = _ASSUME.format(predicate=predicate, first="%n", second=f"%c{constant}")
+    _module, loop = loop_of("%c2", "%n", unsigned, claim)
+    assert [found for found, _ in assumptions(loop)] == [order] * (order != "unknown")
+
+
+@pytest.mark.parametrize("name", ["addi", "minsi", "minui", "maxui", "maxsi"])
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_upper_bound_is_the_maximum_that_the_loop_counts_by(name: str, unsigned: bool) -> None:
+    made = f"%upper = arith.{name} %m, %n : i32"
+    text = _TEXT.format(
+        maximum=made, assume="", lower="%m", upper="%upper", late="",
+        attribute="{unsignedCmp}" if unsigned else "",
+    )  # fmt: skip
+    module = parse(text)
+    by = "maxui" if unsigned else "maxsi"
+    assert proven_order(loops_in(module)[0]) == ("not-below" if name == by else "unknown")
+
+
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_trip_counts_of_constants(unsigned: bool) -> None:
     for lower, upper, step in itertools.product(CONSTANTS, CONSTANTS, (1, 2, 3)):

@@ -15,7 +15,6 @@
 !half = tensor<64x64xbf16, #mma>
 !pointers = tensor<64x64x!tt.ptr<bf16>, #blocked>
 !registers = tensor<64x64xbf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
-!deep = !tt.tensordesc<tensor<1x64x64xbf16, #shared>>
 #line = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
   tt.func @one_loop(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32) {
@@ -405,26 +404,6 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
         %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
         // expected-remark@+1 {{a value loaded in the inner loop is used outside the dot}}
         %twice = arith.addf %y, %y : !operand
-        scf.yield %next : !acc
-      }
-      %half = arith.truncf %d : !acc to !half
-      tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
-    }
-    tt.return
-  }
-
-  tt.func @other_shape(%a: !deep, %b: !desc, %c: !desc, %tiles: i32, %steps: i32) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %zero = arith.constant dense<0.0> : !acc
-    scf.for %tile = %c0 to %tiles step %c1 : i32 {
-      %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
-        // expected-remark@+1 {{the load is of shape (64, 64), the descriptor's block of shape (1, 64, 64)}}
-        %x = tt.descriptor_load %a[%c0, %tile, %k] : !deep -> !operand
-        %xs = ttg.local_alloc %x : (!operand) -> !buffer
-        %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
-        %ys = ttg.local_alloc %y : (!operand) -> !buffer
-        %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
         scf.yield %next : !acc
       }
       %half = arith.truncf %d : !acc to !half

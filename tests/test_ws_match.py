@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -10,6 +11,7 @@ from tilepass.core.pass_base import Target
 from tilepass.core.refusal import Refusal
 from tilepass.ir.engine import Module, Operation, ir, operations, parse
 from tilepass.ir.loops import LoopNest, defining_operation, nest_of, outermost_loops
+from tilepass.passes.triton.epilogue_warp_specialize import order
 from tilepass.passes.triton.epilogue_warp_specialize.description import PersistentNest
 from tilepass.passes.triton.epilogue_warp_specialize.match import (
     Epilogue,
@@ -583,6 +585,43 @@ def test_what_an_operation_may_read() -> None:
         ("w", set[int | None](), True),
     ):  # fmt: skip
         assert may_read(named(module, name), written) is expected, (name, written)
+
+
+def test_what_may_be_computed_again_at_another_time() -> None:
+    module, found = nest(AFTER=lines(
+        _OUT, _UNKNOWN, op("e", "tt.load", "%p: PP", returned="f16"),
+        op("far", "tt.load", "%up: PP", returned="f16"),
+        op("s", "tt.store", "%p: PP", "%e: f16"), op("i", "arith.addi", "%n: i32", "%c1: i32",
+                                                   returned="i32"), store()))  # fmt: skip
+    for name, written, reason in (
+        ("i", {0}, None), ("s", set[int | None](), "tt.store is not a pure computation"),
+        ("e", {2, 3}, None), ("e", {4}, "tt.load may read what the tile loop stores"),
+        ("far", set[int | None](), "tt.load may read what the tile loop stores"),
+    ):  # fmt: skip
+        repeated = order._not_to_repeat(named(module, name), written)  # pyright: ignore[reportPrivateUsage]
+        assert repeated == reason, (name, written)
+    assert found.outer
+
+
+def test_a_store_reads_nothing() -> None:
+    module, _ = nest(AFTER=lines(
+        _OUT, op("e", "tt.load", "%p: PP", returned="f16"),
+        op("s", "tt.store", "%p: PP", "%e: f16"), store()))  # fmt: skip
+    both = [named(module, name) for name in "es"]
+    assert [*order._reads_of(both, {4})] == both[:1]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_places_that_depend_on_the_tile() -> None:
+    module, found = nest(AFTER=lines(
+        op("same", "arith.addi", "%c0: i32", "%c1: i32", returned="i32"),
+        op("outside", "arith.addi", "%n: i32", "%same: i32", returned="i32"),
+        op("tile", "arith.addi", "%t: i32", "%n: i32", returned="i32"),
+        op("later", "arith.muli", "%tile: i32", "%c64: i32", returned="i32"), _OUT,
+        store()))  # fmt: skip
+    for name, expected in (("same", False), ("outside", False), ("tile", True), ("later", True)):
+        place = (named(module, name).results[0],)
+        depends = order._depends_on_tile(cast("PersistentNest", found), place)  # pyright: ignore[reportPrivateUsage]
+        assert depends is expected, name
 
 
 def test_places_of_accesses() -> None:

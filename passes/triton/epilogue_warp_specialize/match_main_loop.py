@@ -58,12 +58,7 @@ def match_main_loop(nest: LoopNest, invariant: Collection[Operation]) -> MainLoo
     used = [loads[index] for index in sorted({a.load, b.load})]
     known = [dot, *(each for operand in (a, b) for each in _chain(dot, operand, loads))]
     scalars = [each for each in _body(inner) if each not in known and each not in invariant]
-    refusal = (
-        _wrong_loads(nest, used)
-        or _foreign(scalars)
-        or _wrong_scalars(inner, accumulator)
-        or _reads_the_dot(inner, scalars, dot)
-    )
+    refusal = _wrong_loads(nest, used) or _foreign(scalars) or _wrong_scalars(inner, accumulator)
     if refusal is not None:
         return refusal
     order = {load.operation: index for index, load in enumerate(used)}
@@ -140,9 +135,7 @@ def _chain(dot: Operation, operand: DotOperand, loads: list[TileLoad]) -> list[O
         for value in ([first.operands[0]] if first else list(dot.operands)[:2])
         if (each := defining_operation(value)) is not None and each.name == _ALLOC
     ]
-    load = loads[operand.load].operation
-    own = [each for each in buffers if each.operands[0] == load.results[0]]
-    return [load, *own, *operand.views]
+    return [loads[operand.load].operation, *buffers, *operand.views]
 
 
 def _accumulator(inner: Loop, dot: Operation) -> int | Refusal:
@@ -210,13 +203,6 @@ def _wrong_scalars(inner: Loop, accumulator: int) -> Refusal | None:
             return Refusal(
                 inner.operation, "a scalar that the inner loop carries is used behind it"
             )
-    return None
-
-
-def _reads_the_dot(inner: Loop, scalars: list[Operation], dot: Operation) -> Refusal | None:
-    values = [operand for each in scalars for operand in each.operands]
-    if dot in backward_slice(values, inner.operation):
-        return Refusal(dot, "a scalar of the inner loop depends on the dot")
     return None
 
 

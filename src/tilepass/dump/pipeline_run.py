@@ -8,16 +8,13 @@ from pathlib import Path
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass, Target
-from tilepass.core.pipeline_spec import parse_pipeline
-from tilepass.core.registry import load_file
 from tilepass.core.remarks import Remark
 from tilepass.dump.kernel_files import KernelFiles, RecorderOptions, Said, slug
 from tilepass.dump.steps import CompilationRecord, write_compilation
 from tilepass.dump.store import new_folder
-from tilepass.opt.contexts import make_context, target_of_module
+from tilepass.opt.file_run import FileRun
 from tilepass.opt.source import read_source
-from tilepass.opt.steps import resolve
-from tilepass.opt.work import is_cute, open_work
+from tilepass.opt.work import is_cute
 
 
 def dump_pipeline(
@@ -31,14 +28,11 @@ def dump_pipeline(
 
     Raises TilepassError: the file does not parse, a pass is unknown or fails, the disk is full.
     """
-    for file in load:
-        load_file(file)
     source = read_source(str(path))
-    target = target or target_of_module(source)
-    steps = resolve(parse_pipeline(pipeline), target)
-    if not steps:
+    run = FileRun.of(source, pipeline, target, load=load)
+    work, target = run.work, run.target
+    if not run.steps:
         raise TilepassError(f"{path}: no passes to run: give them with -p")
-    work = open_work(source, allow_unregistered_dialect=False)
     stage = path.suffix.removeprefix(".") or "mlir"
     folder = new_folder(options.folder, slug(path.stem))
     record = CompilationRecord(
@@ -54,9 +48,8 @@ def dump_pipeline(
     write_compilation(folder, record)
     files = KernelFiles(folder, options)
     files.add_source(work.text("pretty", debug_info=options.locations) + "\n")
-    for step in steps:
-        context = make_context(step, work, target, _ignore)
-        work.run(step, context)
+    for step in run.steps:
+        context, _ = run.run(step, _ignore)
         text = work.text("pretty", debug_info=options.locations) + "\n"
         origin = "tilepass" if isinstance(step, Pass) else "triton"
         files.add_pass(stage, str(step), origin, text, Said.in_context(context))

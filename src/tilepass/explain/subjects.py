@@ -17,35 +17,24 @@ from tilepass.core.registry import find_pass, pass_names
 from tilepass.explain.account import Account
 from tilepass.subjects.anew import compiled_anew
 from tilepass.subjects.kernel import KernelSpec
-from tilepass.subjects.program import CompileOnly
+from tilepass.subjects.program import DEFAULT_TARGET, CompileOnly
 from tilepass.without_gpu.program import is_check
 
 if TYPE_CHECKING:
     from tilepass.dump.program_run import Recording
 
 IR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-_DEFAULT_TARGET = Target("cuda", 90)
 
 
 def explain_file(file: str, pipeline: str, target: Target | None) -> Account:
     """Run a pipeline on an IR file, as tilepass-opt does; for its own target, else for cuda:90."""
-    from tilepass.opt.contexts import make_context, target_of_module
-    from tilepass.opt.light_triton import load_libtriton
+    from tilepass.opt.file_run import FileRun
     from tilepass.opt.source import read_source
-    from tilepass.opt.steps import resolve
-    from tilepass.opt.work import open_work
 
-    source = read_source(file)
-    load_libtriton()
-    target = target or target_of_module(source) or _DEFAULT_TARGET
-    steps = resolve(parse_pipeline(pipeline), target)
-    work = open_work(source, allow_unregistered_dialect=False)
-    account = Account(tuple(type(step) for step in steps if isinstance(step, Pass)))
-    for step in steps:
-        context = make_context(step, work, target, account.remarks.append)
-        # Standard output is for the account.
-        with redirect_stdout(sys.stderr):
-            work.run(step, context)
+    run = FileRun.of(read_source(file), pipeline, target, default=DEFAULT_TARGET)
+    account = Account(tuple(type(step) for step in run.steps if isinstance(step, Pass)))
+    for step in run.steps:
+        context, _ = run.run(step, account.remarks.append)
         account.decisions += context.decisions
     return account
 
@@ -60,7 +49,7 @@ def explain_kernel(
     workload = get_workload(name)
     config = workload.config_from(workload.default_shapes[0], options)
     with _enabled(pipeline) as account, compiled_anew():
-        workload.compile(config, gpu_target(target or _DEFAULT_TARGET))
+        workload.compile(config, gpu_target(target or DEFAULT_TARGET))
     return account
 
 
@@ -80,7 +69,7 @@ def explain_spec(
     """Compile a jitted function of the user's."""
     from tilepass.dump.program_run import recorded_kernel
 
-    with recorded_kernel(kernel, target or _DEFAULT_TARGET, pipeline, load) as recording:
+    with recorded_kernel(kernel, target or DEFAULT_TARGET, pipeline, load) as recording:
         return _account(pipeline, recording)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 from tilepass.core.errors import TilepassError
 from tilepass.core.pass_base import Pass
 from tilepass.core.registry import load_file
 from tilepass.core.remarks import Remark
-from tilepass.opt.contexts import make_context, target_of_module
+from tilepass.opt.contexts import target_of_module
+from tilepass.opt.file_run import FileRun
 from tilepass.opt.ir_printing import IrPrinter, check_pass_names
 from tilepass.opt.light_triton import load_libtriton
 from tilepass.opt.log import Log
@@ -74,14 +74,12 @@ def _run_steps(part: Part, steps: list[Step], options: OptOptions, log: Log) -> 
     work = open_work(part, allow_unregistered_dialect=options.allow_unregistered_dialect)
     printer = IrPrinter(options, work)
     target = options.target or (target_of_module(part) if steps else None)
+    run = FileRun(work, steps, target)
     for step in steps:
         printer.print_ir("before", step.name)
         if isinstance(step, Pass) and step.touches:
             _tell_if_idle(step, work, log)
-        context = make_context(step, work, target, log.remark)
-        # Standard output is for the module.
-        with redirect_stdout(sys.stderr):
-            diagnostics = work.run(step, context)
+        _, diagnostics = run.run(step, log.remark)
         for diagnostic in diagnostics:
             log.diagnostic(diagnostic)
         printer.print_ir("after", step.name)

@@ -1,6 +1,6 @@
 """The hardware's counters of one launch, by Nsight Compute: tensor cores, L2 and memory traffic.
 
-Each launch is profiled in a process of its own (`python -m benchmarks.counters FILE`), which
+Each launch is profiled in its own process (`python -m benchmarks.counters FILE`), which
 launches twice before it lets the profiler look: compilation and a cold instruction cache are past.
 """
 

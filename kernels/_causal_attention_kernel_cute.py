@@ -5,7 +5,7 @@ over the warps by rows; its weights P go through shared memory, because in O = P
 all rows and a part of the columns of V. P is the A operand, and on the diagonal, where it is lower
 triangular, 6 of its 4 x 4 tiles (m16 x k16) are zero for every warp.
 
-The diagonal block's P has a buffer of its own: of one that all blocks share nobody could say what
+The diagonal block's P has its own buffer: of one that all blocks share nobody could say what
 it holds without following every barrier.
 """
 

@@ -269,7 +269,7 @@ def gpu_steps() -> list[Step]:
 
 
 def clean_environment(step: Step) -> dict[str, str]:
-    """A step's environment: nobody's settings of Triton or tilepass, and a cache of its own."""
+    """A step's environment: nobody's settings of Triton or tilepass, and its own cache."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON_", "TILEPASS"))}
     # Hundreds of processes start: none should have to compile Python's modules again.
     kept.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -62,7 +62,7 @@ class Side:
     records: Path
 
     def environment(self) -> dict[str, str]:
-        """The variables of its commands, caches of its own included."""
+        """The variables of its commands, its own caches included."""
         kept = {
             name: value
             for name, value in os.environ.items()

@@ -168,7 +168,7 @@ def check_source_on_cpu() -> None:
         for shape in CPU_SHAPES
         for flatten in ("false", "true")
     ]
-    # A process of its own: `@triton.jit` decides at import whether it interprets.
+    # A separate process: `@triton.jit` decides at import whether it interprets.
     result = subprocess.run(
         [sys.executable, str(SOURCE / "tests" / "kernels_interpreter.py")],
         input=json.dumps(cases),

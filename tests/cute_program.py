@@ -22,7 +22,7 @@ def main() -> None:
     """Call once; in a child process too, if asked to."""
     from cute_kernels import two_products
 
-    # Where it is called: in a module of its own since 4.8.
+    # Where it is called: in its own module since 4.8.
     name = "compile_backend" if find_spec("cutlass.base_dsl.compile_backend") else "dsl"
     compile_backend: Any = importlib.import_module(f"cutlass.base_dsl.{name}")
     loads: list[Any] = []

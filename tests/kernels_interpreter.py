@@ -1,6 +1,6 @@
 """Runs kernels in Triton's interpreter, for test_kernels_interpreted.py.
 
-It does so in a process of its own: `@triton.jit` decides at import whether it interprets. Reads a
+It does so in its own process: `@triton.jit` decides at import whether it interprets. Reads a
 JSON list of cases `[kernel, shape, {option: text}, seed]` from standard input and prints for each
 one JSON line: null where the outputs agree with the reference, else what is wrong.
 """

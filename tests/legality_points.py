@@ -120,7 +120,7 @@ def judge(point: Point, hear: Any = None) -> Judged:
 
 
 def judge_apart(point: Point) -> Judged:
-    """The same in a process of its own, without a word."""
+    """The same in its own process, without a word."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -23,7 +23,7 @@ class KernelFault(Exception):
 
 
 class GlobalMemory:
-    """Arrays at addresses of their own, with a gap behind each."""
+    """Arrays at their own addresses, with a gap behind each."""
 
     def __init__(self) -> None:
         self._bytes: Bytes = np.zeros(0, np.uint8)

@@ -255,7 +255,7 @@ def test_an_ir_file_starts_after_its_stage(idle: Path, tmp_path: Path) -> None:
 
 
 def test_a_replaced_stage_keeps_its_start_and_end(idle: Path) -> None:
-    """Someone else's hook puts functions of its own into the stage table."""
+    """Someone else's hook puts its own functions into the stage table."""
     ran: list[str] = []
 
     def foreign(backend: Any, stages: Any, options: Any, language: Any, capability: Any) -> None:

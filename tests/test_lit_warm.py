@@ -1,4 +1,4 @@
-"""Commands that lit runs in forks of a warm process end as they would in a process of their own."""
+"""Commands that lit runs in forks of a warm process end as they would in their own process."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_all_configurations_and_an_error_of_the_program(cache: Path) -> None:
 
 
 def test_a_pipeline_is_in_force(cache: Path) -> None:
-    """Its kernels have keys of their own."""
+    """Its kernels have their own keys."""
     before = set(cache.glob("*/*.cubin"))
     program = ("--", sys.executable, str(PROGRAM), "--few")
     result = tilepass(cache, "run", "--target", "cuda:90", "-p", "test-round-trip", *program)
@@ -125,7 +125,7 @@ def test_dump_of_a_program(cache: Path, tmp_path: Path) -> None:
 
 
 def test_decisions_about_a_program(cache: Path) -> None:
-    """By a command of its own, and in this process; what the program prints is not the account."""
+    """By its own command, and in this process; what the program prints is not the account."""
     passes = str(Path(__file__).parents[1] / "lit_tests" / "Inputs" / "test_passes.py")
     options = ("explain", "--load", passes, "-p", "test-decides", "--target", "cuda:90", "--json")
     of_command = tilepass(cache, *options, "--", sys.executable, str(PROGRAM), "--few")

@@ -106,7 +106,7 @@ def _returns(blocks: dict[str, str], closed: set[str]) -> bool:
 
 @pytest.mark.gpu
 def test_launches() -> None:
-    """Every scheme, in a process of its own: a warp that waits for ever would hang it."""
+    """Every scheme, in its own process: a warp that waits for ever would hang it."""
     command = (sys.executable, "-m", "tests.gpu_early_returns_program")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -148,7 +148,7 @@ def test_mask_that_depends_on_data_fails_there() -> None:
     assert not site.b_zero.any()
     assert site.failure is not None
     assert "not decided by the thread index" in site.failure.reason
-    # A is dense, and that is a reason of its own.
+    # A is dense, and that is a reason by itself.
     assert site.of_a is not None
     assert "loaded from memory other than shared, past any mask" in site.of_a.reason
     assert site.why_nothing() == f"A: {site.of_a}; B: {site.failure}"

@@ -613,7 +613,7 @@ def test_known_places_of_registers_are_followed_exactly(data: st.DataObject) -> 
 
 @given(st.data())
 def test_places_by_thread_are_followed_exactly(data: st.DataObject) -> None:
-    """Of cells that are stored whole, by each thread at a place of its own or not at all."""
+    """Of cells that are stored whole, by each thread at its own place or not at all."""
     shape = PrivateObject(0, 4, BYTES // 4)
     cells: list[Number] = [data.draw(maps(4)) for _ in range(shape.count)]
     held = side_by_side([rows_of(DOMAIN.as_map(each, 4)) for each in cells])

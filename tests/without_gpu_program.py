@@ -1,6 +1,6 @@
 """A program for one GPU with the habits of many: run by test_without_gpu.py where there is none.
 
-`--check allclose` ends in an assertion about results, `--check bug` in an error of its own;
+`--check allclose` ends in an assertion about results, `--check bug` in its own error;
 `--few` launches one kernel, `--few bug` and exits with 1.
 """
 

@@ -1,4 +1,4 @@
-"""Runs cases of ws_cases.py in a process of its own, for test_ws_gpu.py.
+"""Runs cases of ws_cases.py in its own process, for test_ws_gpu.py.
 
 Prints `ready`, then reads one case a line from standard input, as JSON, and prints one line for
 each: null where all is right, else what is wrong. Ends after a failure that leaves the GPU

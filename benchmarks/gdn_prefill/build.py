@@ -1,4 +1,4 @@
-"""Compiling an arm in a process of its own, and loading what it left.
+"""Compiling an arm in its own process, and loading what it left.
 
 usage: python -m benchmarks.gdn_prefill.build REQUEST.json
 

@@ -42,7 +42,7 @@ def compile_overhead(pipeline: str, entries: list[Entry], rounds: int) -> list[f
 
     What is added is measured where it arises, over the IR stages: compilations to TTGIR without and
     with the pipeline alternate, the fastest of `rounds` of each counts. The whole compilation's
-    time is the less of two; that of the assembler, a process of its own, is included.
+    time is the less of two; that of the assembler, a separate process, is included.
     """
     shares: list[float] = []
     for entry in entries:

@@ -20,7 +20,7 @@
 !pointers = tensor<64x64x!tt.ptr<bf16>, #blocked>
 !mask = tensor<64x64xi1, #blocked>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-  // A residual tile has a ring of its own. The producer loads it behind the operands; the consumer
+  // A residual tile has its own ring. The producer loads it behind the operands; the consumer
   // reads it in the accumulator's layout and hands the slot back.
   // CHECK-LABEL: tt.func @residual
   // CHECK:         [[OPERANDS:%.+]] = ttg.local_alloc : () -> !ttg.memdesc<4x1xi64

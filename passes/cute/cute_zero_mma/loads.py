@@ -121,12 +121,12 @@ class Executions:
 
     @property
     def one(self) -> Layout:
-        """What one execution takes as a tensor of its own: modes ((values, 1), (1))."""
+        """What one execution takes as a separate tensor: modes ((values, 1), (1))."""
         return joined((joined((self.values, _UNIT)), joined((_UNIT,))))
 
     def keep_alignment(self, needed: int) -> bool:
         """Whether executions begin at multiples of `needed` bytes, or of what the tensor is aligned
-        to if that is less: a copy of its own must not need more than the whole has."""
+        to if that is less: its own copy must not need more than the whole has."""
         least = min(self.tensor.align, needed)
         return all(start * self.tensor.bits // 8 % least == 0 for start in self.starts)
 

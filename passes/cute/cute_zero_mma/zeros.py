@@ -246,7 +246,7 @@ def parse_tiles(text: str) -> Structure | NamedTiles:
     match = _NAMED.fullmatch(text.strip())
     if match is None or (is_zero := _named_structure(match[2], match[3])) is None:
         raise OptionError(
-            f"tiles='{text}': expected {_NAMES} (with 'a:' in front for operand A), or tiles like "
+            f"tiles='{text}': expected {_NAMES} (with 'a:' before it for operand A), or tiles like "
             "n0-1k2 (of B), m0k3 (of A), m0n1 (accumulators that nothing reads)"
         )
     return Structure("a" if match[1] == "a" else "b", match[2], is_zero)

@@ -94,7 +94,7 @@ class EpilogueWarpSpecialize(Pass):
         }
 
     The producer carries slot and parity through both loops, so that it runs ahead over tile
-    borders. A residual tile (a descriptor load in the epilogue) has a ring of its own.
+    borders. A residual tile (a descriptor load in the epilogue) has its own ring.
     `ping-pong` has two groups of 4 warps that compute every other tile, one in its main loop while
     the other is in its epilogue. `split-consumer` has two groups of 4 warps that each own half of
     every tile; with `alternate-epilogues` their epilogues take turns. `epilogue-subtile` is the

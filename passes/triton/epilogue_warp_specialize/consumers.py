@@ -51,7 +51,7 @@ from .tiles import Tile, TileRange, Turns, build_tile_loop, less_than, steps_of_
 @dataclass(frozen=True)
 class Consumer(ABC):
     """One consumer and the warp that feeds its epilogue: its part of each tile, its number, the
-    ring of the dot's operands, buffers of its own."""
+    ring of the dot's operands, its own buffers."""
 
     nest: PersistentNest
     part: Part

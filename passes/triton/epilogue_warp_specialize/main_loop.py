@@ -10,7 +10,7 @@
   what else there is to do
 }
 
-Where the epilogue stores through pointers the inner loop stands in a branch of its own (there is
+Where the epilogue stores through pointers the inner loop stands in its own branch (there is
 another step), for tritongpu-remove-layout-conversions: into a branch of a tile loop that makes the
 accumulator beside one that knows it, it moves the first conversion that an epilogue makes from it,
 and so converts all of it, in fp32, where the epilogue would convert a piece of the result. Where

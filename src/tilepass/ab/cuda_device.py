@@ -133,7 +133,7 @@ def copies_for(launches: int, touched_bytes: float, l2: int) -> int:
     """Copies of the inputs to rotate over, so that no launch of a span finds its data in the L2.
 
     `touched_bytes` is what one launch reads and writes; 0, where it is not known, counts as next
-    to nothing: then each launch has a copy of its own.
+    to nothing: then each launch has its own copy.
     """
     enough = math.ceil(FLUSHES_OF_L2 * l2 / max(touched_bytes, 1.0)) + 1
     return min(launches, enough)

@@ -118,7 +118,7 @@ class PointRunner:
         if len(timed) == 1:
             self._emit(Done(point, "identical"))
             return
-        # The duplicate is prepared anew: buffers of its own, like every other arm.
+        # The duplicate is prepared anew: its own buffers, like every other arm.
         timed.append(self._prepare(job.arms[0], baseline, inputs, ready[0].outputs))
         graphs = self._timing_graphs(point, timed, inputs, notes)
         self._emit(Started(point, "time"))

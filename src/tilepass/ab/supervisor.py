@@ -165,7 +165,7 @@ class _Child:
         with contextlib.ExitStack() as files:
             self._log: IO[bytes] = files.enter_context(tempfile.TemporaryFile())
             self._files = files.pop_all()
-        # A session of its own: Ctrl-C reaches the parent alone, which then writes what there is.
+        # A separate session: Ctrl-C reaches the parent alone, which then writes what there is.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

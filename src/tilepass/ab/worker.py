@@ -1,7 +1,7 @@
 """The child process that owns the GPU: `python -m tilepass.ab.worker time|prime`.
 
 Reads a job (see `job.encode_job`) from standard input, writes events (see `events`) to standard
-output. It is a process of its own so that a kernel that hangs or faults cannot take the tool with
+output. It is a separate process so that a kernel that hangs or faults cannot take the tool with
 it: the parent ends it and goes on with the next point.
 """
 

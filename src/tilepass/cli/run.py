@@ -50,7 +50,7 @@ keyed by shapes and options, and know nothing of passes.
 With --compile-only the program needs no GPU. It finds one of the target: torch.cuda answers as on
 such a machine, "cuda" tensors lie in the host's memory, and what the program launches is compiled
 with the specialization and the options of the launch, and does nothing. What it prints of results
-and times means nothing; a check of its own that fails for that becomes a note. The last line says
+and times means nothing; a check in it that fails for that becomes a note. The last line says
 what was compiled.
 """
 

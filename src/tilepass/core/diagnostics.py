@@ -30,7 +30,7 @@ class Diagnostic:
     notes: tuple[Diagnostic, ...] = ()
 
     def format(self) -> str:
-        """`file:line:column: severity: message`, each note on a line of its own."""
+        """`file:line:column: severity: message`, each note on its own line."""
         place = f"{self.location}: " if self.location else ""
         own = f"{place}{self.severity}: {self.message}"
         return "\n".join([own, *(note.format() for note in self.notes)])

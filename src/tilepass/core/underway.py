@@ -40,7 +40,7 @@ def under_name(name: str, function: Callable[[], _Result]) -> _Result:
     """The result of `function`, which a crash in it is attributed to under `name`."""
     if _stacks_to is None:
         return function()
-    # A program may have a handler of its own, and wants no other outside of what is done here.
+    # A program may have its own handler, and wants no other outside of what is done here.
     install = not faulthandler.is_enabled()
     if install:
         faulthandler.enable(_stacks_to)

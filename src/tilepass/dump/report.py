@@ -138,7 +138,7 @@ def _shared_bytes(folder: Path, steps: tuple[Step, ...]) -> int | None:
 
 
 def _write_listing(folder: Path, artifacts: Artifacts, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """SASS as one more step; AMD's assembly is a stage of its own already."""
+    """SASS as one more step; AMD's assembly is a separate stage already."""
     if not artifacts.is_nvidia:
         return ()
     number = steps[-1].number + 1

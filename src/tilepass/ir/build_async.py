@@ -185,7 +185,7 @@ class AsyncBuilder(Builder):
     def tma_store(
         self, descriptor: ir.Value, coordinates: Sequence[ir.Value], buffer: ir.Value
     ) -> None:
-        """`ttng.async_tma_copy_local_to_global` of one block, a group of its own."""
+        """`ttng.async_tma_copy_local_to_global` of one block, a separate group."""
         self.create("ttng.async_tma_copy_local_to_global", (descriptor, *coordinates, buffer), ())
 
     def tma_store_wait(self, pendings: int) -> None:

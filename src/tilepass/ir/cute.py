@@ -136,7 +136,7 @@ class StaticTensor:
         return f'!cute.memref<{self.element}, {self._place}, "{self.layout}">'
 
     def part(self, offset: int, layout: Layout) -> StaticTensor:
-        """What begins `offset` elements behind, with a layout of its own: the dialect infers the
+        """What begins `offset` elements behind, with its own layout: the dialect infers the
         alignment only for operations that the bindings' classes build."""
         align = math.gcd(self.align, offset * self.bits // 8)
         return replace(self, align=align, layout=layout)

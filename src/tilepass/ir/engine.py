@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 # A context keeps every type, attribute and location for good. After this much text the next
-# module gets a context of its own; the old one goes when its last module goes.
+# module gets its own context; the old one goes when its last module goes.
 _CONTEXT_BUDGET = 8_000_000
 
 # Taken at import: `ir.guards` replaces it by one that looks after what the callback raises.

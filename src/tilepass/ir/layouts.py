@@ -177,7 +177,7 @@ class TensorMemoryScales(Encoding):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEncoding(Encoding):
-    """An encoding without a view of its own, as text."""
+    """An encoding without its own view, as text."""
 
     mnemonic = ""
     apart = ("extra", "text")
@@ -336,7 +336,7 @@ class TensorDescType:
 
 @dataclass(frozen=True)
 class OtherType:
-    """A type without a view of its own, as text: `i32`, `!ttg.async.token`."""
+    """A type without its own view, as text: `i32`, `!ttg.async.token`."""
 
     text: str
 

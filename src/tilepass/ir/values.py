@@ -1,6 +1,6 @@
 """The same values in all modules, whether the CuTe DSL is loaded or not.
 
-The DSL tells the bindings for 27 types what to make of a value: an object of its own, which takes
+The DSL tells the bindings for 27 types what to make of a value: a special object, which takes
 eight times as long, and whose `==` and `+` build operations. While passes run these casters are put
 aside: an operand is an `ir.OpResult` or an `ir.BlockArgument`, and reading it builds nothing.
 """

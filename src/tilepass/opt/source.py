@@ -16,7 +16,7 @@ _NEAR_MISS = re.compile(r"\s*//\s*-{3,}\s*$")
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a file that is a module of its own; `first_line` counts from 1."""
+    """A piece of a file that is a separate module; `first_line` counts from 1."""
 
     file: str
     text: str

@@ -69,7 +69,7 @@ def _check(
     fitting = [one for one in expectations if one.covers(diagnostic, file)]
     same = [one for one in fitting if one.severity == diagnostic.severity]
     if same:
-        # Of equal comments each expects a diagnostic of its own.
+        # Of equal comments each expects its own diagnostic.
         next((one for one in same if not one.met), same[0]).met = True
         return None
     message = f"unexpected {diagnostic.severity}: {diagnostic.message}"

@@ -35,7 +35,7 @@ class Failing:
 
 @dataclass(frozen=True)
 class Command:
-    """A command whose word `{}` is the file's name; `execute` runs it in a child of its own.
+    """A command whose word `{}` is the file's name; `execute` runs it in its own child.
 
     It fails in the same way with the same status and, where `match` is given, that in its output;
     else with the same first error, numbers aside. `timeout` is in seconds.
@@ -53,7 +53,7 @@ class Command:
         return Failing(status, "" if self.match else _first_error(output))
 
     def start(self, write: Callable[[], str], folder: Path) -> Run:
-        """Run the command on a text that the child makes, in a folder of its own; a text that it
+        """Run the command on a text that the child makes, in its own folder; a text that it
         cannot make, since the module does not verify, is not a failure."""
         sys.stdout.flush()
         sys.stderr.flush()

@@ -141,7 +141,7 @@ def make_arguments(
 def _argument(group: Group, shapes: Shapes, seed: int, values: Values) -> Argument:
     parameter, type_ = group.parameter, group.parameter.type
     given = shapes.named.get(parameter.name)
-    # Each parameter has a generator of its own: others may be added or removed by a pass.
+    # Each parameter has its own generator: others may be added or removed by a pass.
     generator = np.random.default_rng([seed, zlib.crc32(parameter.name.encode())])
     if group.rank is not None:
         shape = given if isinstance(given, tuple) else (shapes.size,) * group.rank

@@ -213,7 +213,7 @@ def scratch(site: Site) -> Step:
 
 @operation("ttg.warp_specialize")
 def warp_specialize(site: Site) -> Suspending:
-    """The default region and the partitions as tasks of their own."""
+    """The default region and the partitions as separate tasks."""
     default, compiler, results = site.body(0), site.compiler, site.results
     holder = site.operation.regions[1].blocks[0].operations[0].operation
     # Since Triton 3.7 the captures are operands of the inner operation.

@@ -126,7 +126,7 @@ class _Flow:
         self._everything = 0
 
     def start(self, parameter: ir.Value, index: int) -> None:
-        """A parameter is a source of its own."""
+        """A parameter is a source itself."""
         type_ = value_type(str(parameter.type))
         points = type_.form == "descriptor" or (
             type_.element is not None and type_.of.kind == "pointer"

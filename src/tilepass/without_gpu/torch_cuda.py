@@ -175,7 +175,7 @@ _RANDOM = {
 }
 
 
-# Each a function of its own: torch.compile tells torch's functions by what they are.
+# Each a separate function: torch.compile tells torch's functions by what they are.
 def _always(value: Any) -> Callable[..., Any]:
     def answer(*_: Any, **__: Any) -> Any:
         return value

@@ -98,7 +98,7 @@ class SiteZeros:
     of_a: Failure | None = None
 
     def why_nothing(self) -> str | None:
-        """Why nothing was proven, for each operand that has a reason of its own."""
+        """Why nothing was proven, for each operand that has its own reason."""
         if self.of_a is None:
             return str(self.failure) if self.failure else None
         if self.of_a == self.failure:

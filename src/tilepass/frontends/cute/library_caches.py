@@ -1,4 +1,4 @@
-"""Caches of compiled kernels that libraries keep beside the DSL's, under keys of their own.
+"""Caches of compiled kernels that libraries keep beside the DSL's, under their own keys.
 
 Such a key is made of shapes and types, so the entry of one pipeline would be found under another.
 In memory: what a library calls a cache is emptied when the pipeline changes (`functools.cache` and

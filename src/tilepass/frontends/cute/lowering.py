@@ -92,7 +92,7 @@ def lower_for_analysis(
 
 
 def compile_copy(module: Module, pipeline: str) -> CuteBinary:
-    """Compile a copy to PTX and a cubin, in a folder of its own. Raises TilepassError."""
+    """Compile a copy to PTX and a cubin, in its own folder. Raises TilepassError."""
     # The compiler of 4.6 registers each binary in the context, and finds this one there when it
     # comes to the module itself.
     copy = clone(module, new_context())

@@ -22,7 +22,7 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     dsl: Any = importlib.import_module("cutlass.base_dsl.dsl")
     places: Any = importlib.import_module("cutlass._mlir_helpers.op")
     yield dsl, "_set_enable_frame_filtering", _always(dsl._set_enable_frame_filtering)
-    # Parts of the search that 4.6 does not have as functions of their own.
+    # Parts of the search that 4.6 does not have as separate functions.
     if hasattr(places, "_fast_frameinfo"):
         yield places, "_fast_frameinfo", _once_per_place(places._fast_frameinfo)
     if hasattr(places, "_is_framework_stack_frame"):

@@ -2,7 +2,7 @@
 
 The passes of a stage are recorded (see recording.py) and run in segments: those up to the first
 place where a Python pass stands, that pass, those up to the next, and so on. With observers every
-pass is a segment of its own.
+pass is a separate segment.
 """
 
 from __future__ import annotations
@@ -421,7 +421,7 @@ class Weaving:
         if self.changed_by and not self.quiet:
             self._run_after_change(manager, segment, module, tag)
         else:
-            # A trial's module has a context of its own.
+            # A trial's module has its own context.
             manager.build(segment, module.context).run(module.module, tag)
         if self.plan.observers:
             self._observe(segment[-1].text(manager.context), "triton", module.module.str)
@@ -455,7 +455,7 @@ class Weaving:
         return self.places.among(self.current, names)
 
     def _is_instrumented(self, stage: str) -> bool:
-        """Whether Proton or the like adds passes of its own, which take a real manager."""
+        """Whether Proton or the like adds its own passes, which take a real manager."""
         if stage != LAST_STAGE:
             return False
         if getattr(self.backend, "instrumentation", None):

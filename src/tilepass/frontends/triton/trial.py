@@ -1,6 +1,6 @@
 """Trial compilations: what would come of a module that is in the middle of Triton's pipeline.
 
-A copy in a context of its own takes the way that the module itself is to take: the passes of
+A copy in its own context takes the way that the module itself is to take: the passes of
 tilepass at the same place that come after the one which asks, Triton's remaining passes, every
 later stage, with the passes of tilepass at their places. Those decide without trials, and what they
 remark is not heard. Nothing is written but the figures, beside what Triton caches.

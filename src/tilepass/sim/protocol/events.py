@@ -23,7 +23,7 @@ class Kind(Enum):
     LOAD = auto()
     """A TMA load into shared memory; `amount` bytes complete at the barrier."""
     STORE = auto()
-    """A TMA store out of shared memory; a bulk group of its own."""
+    """A TMA store out of shared memory; a separate bulk group."""
     STORE_WAIT = auto()
     DOT = auto()
     """A wgmma group that reads shared memory until it is waited for."""

@@ -773,7 +773,7 @@ def test_inner_loop_under_a_condition() -> None:
     )  # fmt: skip
     module, found = matched(HOPPER, changes)
     assert isinstance(found, Refusal)
-    assert found.reason == "the inner loop is not a `for` directly in the tile loop"
+    assert found.reason == "the dot loop stands under a condition in the tile loop"
     assert found.operation == named(module, "d").parent
 
 

@@ -412,6 +412,106 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.return
   }
 
+  tt.func @groups(%a: !desc, %b: !desc, %c: !desc, %groups: i32, %tiles: i32, %steps: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    scf.for %group = %c0 to %groups step %c1 : i32 {
+      // expected-remark@+1 {{the tile loop is a `for` in another loop, as over groups or experts; number the tiles of all groups in one `for`, the group of each in a table}}
+      scf.for %tile = %c0 to %tiles step %c1 : i32 {
+        %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+          %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+          %xs = ttg.local_alloc %x : (!operand) -> !buffer
+          %y = tt.descriptor_load %b[%group, %k] : !desc -> !operand
+          %ys = ttg.local_alloc %y : (!operand) -> !buffer
+          %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+          scf.yield %next : !acc
+        }
+        %half = arith.truncf %d : !acc to !half
+        tt.descriptor_store %c[%tile, %group], %half : !desc, !half
+      }
+    }
+    tt.return
+  }
+
+  tt.func @while_over_tiles(%a: !desc, %b: !desc, %c: !desc, %groups: i32, %tiles: i32, %steps: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %end = scf.for %group = %c0 to %groups step %c1 iter_args(%first = %c0) -> (i32) : i32 {
+      // expected-remark@+1 {{the tile loop is a `while` in another loop, as over groups or experts}}
+      %last = scf.while (%n = %first) : (i32) -> i32 {
+        %more = arith.cmpi slt, %n, %tiles : i32
+        scf.condition(%more) %n : i32
+      } do {
+      ^bb0(%tile: i32):
+        %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+          %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+          %xs = ttg.local_alloc %x : (!operand) -> !buffer
+          %y = tt.descriptor_load %b[%group, %k] : !desc -> !operand
+          %ys = ttg.local_alloc %y : (!operand) -> !buffer
+          %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+          scf.yield %next : !acc
+        }
+        %half = arith.truncf %d : !acc to !half
+        tt.descriptor_store %c[%tile, %group], %half : !desc, !half
+        %after = arith.addi %tile, %c1 : i32
+        scf.yield %after : i32
+      }
+      scf.yield %last : i32
+    }
+    tt.return
+  }
+
+  tt.func @guarded(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    scf.for %tile = %c0 to %tiles step %c1 : i32 {
+      %some = arith.cmpi ne, %tile, %steps : i32
+      scf.if %some {
+        // expected-remark@+1 {{the dot loop stands under a condition in the tile loop}}
+        %d = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+          %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+          %xs = ttg.local_alloc %x : (!operand) -> !buffer
+          %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
+          %ys = ttg.local_alloc %y : (!operand) -> !buffer
+          %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+          scf.yield %next : !acc
+        }
+        %half = arith.truncf %d : !acc to !half
+        tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
+      }
+    }
+    tt.return
+  }
+
+  tt.func @fused_by_hand(%a: !desc, %b: !desc, %c: !desc, %all: i32, %steps: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : !acc
+    %last = scf.for %step = %c0 to %all step %c1 iter_args(%acc = %zero) -> (!acc) : i32 {
+      %k = arith.remsi %step, %steps : i32
+      %tile = arith.divsi %step, %steps : i32
+      %x = tt.descriptor_load %a[%tile, %k] : !desc -> !operand
+      %xs = ttg.local_alloc %x : (!operand) -> !buffer
+      %y = tt.descriptor_load %b[%tile, %k] : !desc -> !operand
+      %ys = ttg.local_alloc %y : (!operand) -> !buffer
+      %next = ttng.warp_group_dot %xs, %ys, %acc {inputPrecision = 0 : i32} : !buffer * !buffer -> !acc
+      %ends = arith.cmpi eq, %k, %c0 : i32
+      %sum = scf.if %ends -> (!acc) {
+        %half = arith.truncf %next : !acc to !half
+        // expected-remark@+1 {{one loop over the steps of all tiles, fused by hand: it stores where a tile ends; write the dot loop inside the tile loop}}
+        tt.descriptor_store %c[%tile, %c0], %half : !desc, !half
+        scf.yield %zero : !acc
+      } else {
+        scf.yield %next : !acc
+      }
+      scf.yield %sum : !acc
+    }
+    tt.return
+  }
+
   tt.func @scalar_from_tensor(%a: !desc, %b: !desc, %c: !desc, %tiles: i32, %steps: i32, %rows: tensor<1xi32, #line>, %p: !tt.ptr<i32>) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tilepass.analysis.memory_order import effect_obstacle, memory_obstacle, root_of
 from tilepass.analysis.nest_facts import dots_in
@@ -36,7 +37,7 @@ from tilepass.ir.loops import (
     nest_of,
     outermost_loops,
 )
-from tilepass.ir.walks import function_of, module_integer, nested, users
+from tilepass.ir.walks import ancestors, function_of, module_integer, nested, users
 
 from .description import PersistentNest, TileLoad, TmaStore, bytes_of
 from .match_main_loop import (
@@ -158,17 +159,48 @@ def _wrong_nest(loop: Loop) -> Refusal | None:
     nest = nest_of(loop)
     loops = [each for each in nested(loop.operation) if each.name in (FOR, "scf.while")]
     if not loops:
-        return Refusal(
-            loop.operation,
-            "one loop alone: there is no tile loop around the dot loop",
-            "make the kernel persistent",
-        )
+        return _one_loop(loop)
+    if around := _around_dots(loop, loops):
+        return around
     if nest is None:
         return Refusal(loops[0], "the inner loop is not a `for` directly in the tile loop")
     if len(loops) > 1:
         return Refusal(loop.operation, f"the tile loop holds {len(loops)} loops, not one dot loop")
     if not dots_in(nest.inner[0]):
         return Refusal(loop.operation, "the dot is not in the inner loop")
+    return None
+
+
+def _one_loop(loop: Loop) -> Refusal:
+    """Of a loop with a dot and no other loop in it."""
+    stores = [each for each in nested(loop.operation) if each.name in (STORE, _POINTER_STORE)]
+    guarded = [each for each in stores if each.block != loop.body]
+    kinds = [each.argument.type for each in loop.carried]
+    if guarded and any(isinstance(each, ir.RankedTensorType) for each in kinds):
+        reason = "one loop over the steps of all tiles, fused by hand: it stores where a tile ends"
+        return Refusal(guarded[0], reason, "write the dot loop inside the tile loop")
+    return Refusal(
+        loop.operation,
+        "one loop alone: there is no tile loop around the dot loop",
+        "make the kernel persistent",
+    )
+
+
+def _around_dots(loop: Loop, loops: Sequence[Operation]) -> Refusal | None:
+    """What stands between the outermost loop and the one with the dots."""
+    dots = [each for each in loops if each.name == FOR and dots_in(Loop(each))]
+    if not dots:
+        return None
+    between = list(takewhile(lambda each: each != loop.operation, ancestors(dots[-1])))
+    names = [each.name for each in between]
+    if FOR in names or "scf.while" in names:
+        tiles = next(each for each in between if each.name in (FOR, "scf.while"))
+        kind = "`while`" if tiles.name == "scf.while" else "`for`"
+        reason = f"the tile loop is a {kind} in another loop, as over groups or experts"
+        hint = "number the tiles of all groups in one `for`, the group of each in a table"
+        return Refusal(tiles, reason, hint)
+    if "scf.if" in names:
+        return Refusal(dots[-1], "the dot loop stands under a condition in the tile loop")
     return None
 
 

@@ -9,7 +9,7 @@ Followed backwards from A, tensors are moved (reshaped, split, ...) or computed,
 of a load, a dot, or the values that a loop carries. What is computed from those counts as written,
 and so does whatever A's registers come out of by moves alone: a load, or the end of an iteration
 where the loop carries A. A load of bytes counts as well: a wait cannot hand them on, and so has to
-stand in front.
+stand before it.
 """
 
 from __future__ import annotations

@@ -27,8 +27,9 @@ _PASS = "passes/triton/epilogue_warp_specialize"
 _LIT = "lit_tests/passes/triton"
 _REFUSED = tuple(
     f"{_LIT}/epilogue-warp-specialize{suffix}.mlir"
-    for suffix in ("-refused", "-epilogues", "-descriptors", "-early-return", "-targets", "")
-)
+    for suffix in ("-refused", "-epilogues", "-descriptors", "-early-return", "-targets", "",
+                   "-counts", "-cut", "-cut-refused", "-ranks")
+)  # fmt: skip
 _MATCHED = ("tests/test_ws_match.py", "tests/test_ws_rules.py")
 _FUSION = ("tests/test_passes_fusion.py",)
 _FLATTENED = tuple(
@@ -65,5 +66,6 @@ SUBJECTS = (
         Subject(f"analysis/{name}.py", (f"tests/test_analysis_{name}.py", *_FUSION), _FLATTENED)
         for name in ("memory_order", "loop_fusion", "nest_facts")
     ),
+    Subject("ir/induction.py", ("tests/test_ir_induction.py",), _REFUSED[-4:]),
     Subject("analysis/bounds.py", ("tests/test_passes_bounds.py", *_FUSION)),
 )

@@ -107,6 +107,16 @@ def test_root_of_what_a_loop_carries_is_asked_inside_too() -> None:
     assert roots_of(behind.operands[0]) is None
 
 
+def test_root_of_each_that_a_loop_carries_inside() -> None:
+    for name, root in (("%p", 0), ("%q", 1)):
+        lines = carried("%a", "%b", "%next, %q").replace(
+            "    %next", f"    %v = tt.load {name} : {_PTR}\n    %next"
+        )
+        _, module = loaded(lines, _PTR)
+        first = next(each for each in operations(module) if each.name == "tt.load")
+        assert roots_of(first.operands[0]) == {root}
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_root_of_what_a_while_loop_carries_is_not_followed(place: int) -> None:
     one, other = (("%p", "%q"), ("%q", "%p"))[place]

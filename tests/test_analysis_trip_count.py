@@ -17,7 +17,7 @@ from tilepass.analysis.trip_count import (
 )
 from tilepass.ir.engine import Module, operations, parse
 from tilepass.ir.loops import Loop, loops_in
-from tilepass.ir.walks import ancestor_in, dominates, function_of, nested, users
+from tilepass.ir.walks import ancestor_in, dominates, function_of, is_used, nested, users
 
 _MASK = (1 << 32) - 1
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
@@ -312,6 +312,18 @@ def test_loop_over_the_tiles_of_the_grid_is_never_below(
     """A program's id is below the number of programs, whatever the number of tiles."""
     _module, loop = ranged({"%n": (least, 40)}, lower, "%n", step, f"{first}\n  {second}")
     assert never_below(loop) is expected
+
+
+def test_whether_an_operation_is_used() -> None:
+    module = parse(
+        """
+        %a:2 = "test.two"() : () -> (i32, i32)
+        %b:2 = "test.two"() : () -> (i32, i32)
+        %c = "test.last"(%a#1) : (i32) -> i32
+        "test.none"() : () -> ()"""
+    )
+    made = operations(module)[1:]
+    assert [is_used(each) for each in made] == [True, False, False, False]
 
 
 # ---- places --------------------------------------------------------------------------------------

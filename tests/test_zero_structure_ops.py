@@ -240,6 +240,10 @@ def test_what_a_kernel_is_decoded_into() -> None:
     assert {"arith.addi", "arith.muli"} < set(names)
 
 
+def test_what_is_out_of_reach_says_why() -> None:
+    assert str(OutOfReach("the reason")) == "the reason"
+
+
 def test_branches_that_are_not_structured_are_not_followed() -> None:
     with pytest.raises(UnsupportedControlFlow, match="has 2 blocks"):
         machine_of("cf.br ^other\n^other:\n")

@@ -582,9 +582,10 @@ def test_site_that_a_location_names_last() -> None:
 
 
 def test_operands_that_are_no_register_tensors_are_none() -> None:
-    rows = '["atom", "other", "!cute.memref<f32, rmem, align<32>, \\"?:1\\">"]'
-    (site,) = sites_of(parse(f"module attributes {{tilepass.sites = [{rows}]}} {{}}"))
-    assert (site.index, site.atom, site.d, site.a, site.b) == (0, "atom", None, None, None)
+    dynamic = '"!cute.memref<f32, rmem, align<32>, \\"?:1\\">"'
+    for row in (f'"atom", "other", {dynamic}', '"atom"', '"atom", "other"'):
+        (site,) = sites_of(parse(f"module attributes {{tilepass.sites = [[{row}]]}} {{}}"))
+        assert (site.index, site.atom, site.d, site.a, site.b) == (0, "atom", None, None, None)
 
 
 def test_gemms_are_what_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ _PTR, _PTRS, _PLANE = "!tt.ptr<i32>", "tensor<16x!tt.ptr<i32>>", "tensor<1x16x!t
 _SPLAT = f"%s = tt.splat %a : {_PTR} -> {_PTRS}"
 
 
+_IN_BLOCK = f"    %v = tt.load %b : {_PTR}\n    tt.store %b, %v : {_PTR}\n"
+
+
 def carried(first: str, second: str, yields: str, name: str = "%r#0") -> str:
     """A loop that carries two pointers; `x` is one of its results."""
     return f"""
@@ -61,6 +64,7 @@ def chosen(first: str, second: str, number: int) -> str:
         (chosen("%a", "%b", 0), _PTR, {0}),
         (chosen("%a", "%b", 1), _PTR, {0, 1}),
         (chosen("%b", "%b", 1), _PTR, {1}),
+        (chosen("%a", "%b", 1).replace("    scf.yield", f"{_IN_BLOCK}    scf.yield"), _PTR, {0, 1}),
         (carried("%a", "%b", "%next, %q"), _PTR, {0}),
         (carried("%a", "%b", "%next, %q", "%r#1"), _PTR, {1}),
         # What a loop carries may be what it yields in any trip.

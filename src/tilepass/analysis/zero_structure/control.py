@@ -10,7 +10,7 @@ from tilepass.analysis.zero_structure import private
 from tilepass.analysis.zero_structure.integers import negated, refine
 from tilepass.analysis.zero_structure.intervals import Interval
 from tilepass.analysis.zero_structure.machine import Effect, Machine, OutOfReach
-from tilepass.analysis.zero_structure.ops_numbers import element_of, is_numeric
+from tilepass.analysis.zero_structure.ops_numbers import element_of
 from tilepass.analysis.zero_structure.private import Registers
 from tilepass.analysis.zero_structure.program import Block, Instruction, Program
 from tilepass.analysis.zero_structure.types import Scalar, Type
@@ -180,8 +180,7 @@ def counted_loop(
             _bind(machine, body.arguments[1:], carried)
             carried = machine.execute(body, state, mask)
     else:
-        kind = body.types[0]
-        counter = _counter(machine, bounds, element_of(kind).width if is_numeric(kind) else 64)
+        counter = _counter(machine, bounds, element_of(body.types[0]).width)
 
         def once(current: tuple[Value, ...], inner: Registers) -> tuple[Value, ...]:
             machine.env[body.arguments[0]] = counter

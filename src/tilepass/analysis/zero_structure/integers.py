@@ -98,8 +98,8 @@ def refine(
     # one < other (gap 1) or one <= other (gap 0). What wraps around at an end of int64 excludes
     # nothing.
     return (
-        _kept(table, one, one.low, np.minimum(one.high, other.high - gap)),
-        _kept(table, other, np.maximum(other.low, one.low + gap), other.high),
+        _kept(table, one, one.low, other.high - gap),
+        _kept(table, other, one.low + gap, other.high),
     )
 
 

@@ -83,7 +83,8 @@ def can_reuse_this_interpreter() -> bool:
 
     One of the two alone is of no use: torch's GPU builds accept a single Triton version.
     """
-    requirements: list[str] = pyproject()["project"]["dependencies"]
+    project = pyproject()["project"]
+    requirements: list[str] = project["dependencies"] + project["optional-dependencies"]["torch"]
     for requirement in requirements:
         name = re.split(r"[<>=]", requirement)[0]
         if name not in ("torch", "triton"):

@@ -8,11 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+import tilepass
+from tilepass.cli.guard import run_guarded
+from tilepass.core.extras import EXTRAS
 
 SOURCE = Path(__file__).resolve().parents[1]
 INPUTS = (
@@ -180,3 +185,37 @@ def test_startup_hook_activates_the_pipeline_of_the_environment(unpacked: Path) 
     misspelt = run_unpacked(unpacked, "import triton", TILEPASS="flaten-loops")
     assert misspelt.returncode != 0
     assert "error: TILEPASS: unknown pass 'flaten-loops'" in misspelt.stderr
+
+
+@pytest.mark.parametrize("name", ["matplotlib.pyplot", "torch", "lit", "other"])
+def test_what_an_extra_would_have_brought_is_said(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(_: Sequence[str]) -> int:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    if name == "other":
+        with pytest.raises(ModuleNotFoundError):
+            run_guarded(command, [])
+        return
+    assert run_guarded(command, []) == 1
+    package = name.partition(".")[0]
+    extra = f"pip install 'tilepass[{EXTRAS[package]}]'"
+    said = f"error: this needs {package}, which is not installed: {extra}\n"
+    assert capsys.readouterr().err == said
+
+
+def test_extras_are_those_of_the_package() -> None:
+    project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
+    extras = {
+        requirement.partition(">")[0]: extra
+        for extra, requirements in project["optional-dependencies"].items()
+        for requirement in requirements
+        if extra not in ("all", "dev")
+    }
+    assert extras == EXTRAS
+    (everything,) = project["optional-dependencies"]["all"]
+    assert everything == f"tilepass[{','.join(dict.fromkeys(EXTRAS.values()))}]"
+    assert "tilepass[all]" in project["optional-dependencies"]["dev"]
+    assert not extras.keys() & {each.partition(">")[0] for each in project["dependencies"]}
+    assert project["version"] == tilepass.__version__

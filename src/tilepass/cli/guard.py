@@ -21,6 +21,7 @@ from typing import Literal, TextIO
 
 from tilepass.core import tracebacks, underway
 from tilepass.core.errors import TilepassError, report
+from tilepass.core.extras import EXTRAS
 
 Command = Callable[[Sequence[str]], int]
 
@@ -45,8 +46,9 @@ _GRACE = 0.3
 def run_guarded(command: Command, arguments: Sequence[str], *, in_child: bool = False) -> int:
     """Run `command` and return its exit status.
 
-    A TilepassError, or an OSError (a full disk, a file that cannot be written), becomes a line
-    `error: ...` and 1; `in_child`, so does a crash of native code.
+    A TilepassError, an OSError (a full disk, a file that cannot be written), or a package that an
+    extra would have brought becomes a line `error: ...` and 1; `in_child`, so does a crash of
+    native code.
     """
     _fill_closed_streams()
     if in_child:
@@ -60,6 +62,14 @@ def _guarded(command: Command, arguments: Sequence[str]) -> int:
     except TilepassError as error:
         tracebacks.print_if_wanted(error)
         print(report(error), file=sys.stderr)
+        return FAILURE
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        tracebacks.print_if_wanted(error)
+        advice = f"pip install 'tilepass[{EXTRAS[package]}]'"
+        print(f"error: this needs {package}, which is not installed: {advice}", file=sys.stderr)
         return FAILURE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

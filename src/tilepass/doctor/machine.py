@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilepass.core.errors import TilepassError, UnsupportedVersionError
+from tilepass.core.extras import EXTRAS
 from tilepass.core.versions import CUTE, PYTHON, TRITON, Requirement, parse_version
 
 # `note`: tilepass works, but something that it can use is missing.
@@ -52,12 +53,13 @@ def run_check(check: Check) -> Sequence[Finding]:
         return [Finding(subject, "FAIL", f"{type(error).__name__}: {error}")]
 
 
-# What each is for; the last three tilepass can do without.
+# What each is for; the last four tilepass can do without.
 _CUTE = "the MLIR bindings, passes on CuTe kernels"
 _OPTIONAL = (
     (Requirement("torch", (2, 9)), "kernels' inputs, tilepass ab"),
     (Requirement("lit", (18,)), "the lit tests"),
     (Requirement("filecheck", (1, 0)), "the lit tests"),
+    (Requirement("matplotlib", (3, 8)), "charts of tilepass ab"),
 )
 
 
@@ -95,7 +97,10 @@ def _check_package(wanted: Requirement, purpose: str, failure: Status) -> Findin
     try:
         text = version(name)
     except PackageNotFoundError:
-        advice = f"needed for {purpose}: pip install '{name}{wanted.supported}'"
+        wanted_by_pip = (
+            f"tilepass[{EXTRAS[name]}]" if name in EXTRAS else f"{name}{wanted.supported}"
+        )
+        advice = f"needed for {purpose}: pip install '{wanted_by_pip}'"
         return Finding(name, failure, "not installed", advice)
     if not wanted.allows(parse_version(text)):
         return Finding(name, failure, text, f"supported: {wanted.supported}")

@@ -57,6 +57,7 @@ ONE_TRITON_IS_ENOUGH = (
     "test_analysis_trip_count.py",
     "test_core.py",
     "test_cute_*.py",
+    "test_diff.py",
     "test_digest.py",
     "test_dump_diff.py",
     "test_dump_lexers.py",

@@ -38,6 +38,7 @@ COMMANDS = {
     "explain": _Command("tilepass.cli.explain", "why passes decided as they did", True),
     # Its own children take what crashes.
     "reduce": _Command("tilepass.cli.reduce", "the smallest IR for which a command still fails"),
+    "diff": _Command("tilepass.cli.diff", "two dumps, or two reports of ab: what differs"),
     "doctor": _Command(
         "tilepass.cli.doctor", "check the installed versions and the IR bridge", True
     ),

@@ -263,6 +263,10 @@ def _watch(site: Site) -> Step | None:
         return _watch_box(site)
     if site.name in _ARRAYS:
         return _watch_array(site)
+    if site.name == "ttng.tensormap_create":
+        return _watch_map(site)
+    if site.name == "ttng.reinterpret_tensor_descriptor":
+        return _watch_view(site)
     if site.name == "ttg.memdesc_index" and (spot := ring(site)):
         position = site.operands[1]
         return lambda frame: frame[0].coverage.slot(spot, frame[position])
@@ -379,6 +383,37 @@ def _watch_array(site: Site) -> Step:
         if all(each > 0 for each in extents):
             last = sum((n - 1) * step for n, step in zip(extents, steps, strict=True))
             frame[0].reach.add(address, address + (last + 1) * size)
+
+    return watch
+
+
+def _watch_map(site: Site) -> Step:
+    """What descriptors that the kernel made have become: the innermost dimension comes first, all
+    other strides are in bytes. Where the map lies stands for what it describes."""
+    (place,), (base,), _, sizes, strides = site.groups[:5]
+    size = _bytes_of(site.operand_types[1])
+
+    def watch(frame: Frame) -> None:
+        extents = [frame[slot] for slot in sizes]
+        steps = [size, *(frame[slot] for slot in strides)]
+        address = frame[base]
+        if any(type(each) is Poison for each in (address, *extents, *steps)):
+            frame[0].reach.unknown = True
+            return
+        frame[place] = _Described(tuple(reversed(extents)))
+        if all(each > 0 for each in extents):
+            last = sum((n - 1) * step for n, step in zip(extents, steps, strict=True))
+            frame[0].reach.add(address, address + last + size)
+
+    return watch
+
+
+def _watch_view(site: Site) -> Step:
+    place, result = site.operands[0], site.result
+
+    def watch(frame: Frame) -> None:
+        if isinstance(frame[place], _Described):
+            frame[result] = frame[place]
 
     return watch
 

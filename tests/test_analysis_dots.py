@@ -311,6 +311,9 @@ _RESET = select("s", "%zero", "%x")
         ((_RESET, branch(branch(wait("w", 0, "%x")), flag="%other")), False),
         ((select("s", "%x", "%zero"), branch(wait("w", 0, "%x"))), False),
         ((_RESET, wait("w", 0, "%x")), False),
+        # No select: what the branch does not take, it reads all the same.
+        ((op("s", "test.use", ("%flag", "%zero", "%x"), ["i1", _T, _T]),
+          branch(wait("w", 0, "%x"))), False),
     ],
 )  # fmt: skip
 def test_reset_that_a_branch_covers(lines: tuple[str, ...], covered: bool) -> None:
@@ -473,6 +476,11 @@ _PLACES = "tensor<4x4xindex>"
         # What stands before the loop is written once; shared memory is another matter.
         (loop(dot("d", "%acc", a="%ra"), "%d"), _NOTHING),
         (f"{load('l')}\n{step('c', '%l')}\n{loop(_ADD, '%d')}", _NOTHING),
+        # Only the last of several steps is taken in the loop.
+        (f"{load('l')}\n{step('e', '%l')}\n{loop(step('c', '%e') + chr(10) + _ADD, '%d')}",
+         [("c", "c", 1, _NO_SOURCE)]),
+        (f"{load('l')}\n{step('f', '%l')}\n{step('e', '%f')}\n"
+         f"{loop(step('c', '%e') + chr(10) + _ADD, '%d')}", [("c", "c", 1, _NO_SOURCE)]),
         (loop(f"{_BODY}\n{dot('d', '%acc')}", "%d"), _NOTHING),
         (loop(f"{_BODY}\n{dot('d', '%acc', a='%c', a_kind=_T, how='')}", "%d"), _NOTHING),
         (f"{_BODY}\n{_ADD.replace('%acc', '%zero')}", _NOTHING),

@@ -50,8 +50,8 @@ EVERYWHERE = (*product(range(2), range(3)),)
 class Kernel:
     """Lines of a kernel that fills A and B, multiplies them tile by tile and reads tiles of D."""
 
-    def __init__(self, depth: int = K) -> None:
-        self.depth = depth
+    def __init__(self, depth: int = K, first: int = 0) -> None:
+        self.depth, self.first = depth, first
         self.lines = [
             "%t = nvvm.read.ptx.sreg.tid.x : i32",
             "%n = arith.constant 256 : i32",
@@ -72,7 +72,7 @@ class Kernel:
         return f"%x{self.count}"
 
     def at(self, base: str, offset: int) -> str:
-        name = self.name()
+        name, offset = self.name(), offset + self.first
         self.lines.append(
             f"{name} = llvm.getelementptr %{base}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
         )
@@ -336,6 +336,15 @@ def test_a_tile_that_is_read_at_a_place_that_varies() -> None:
         "llvm.store %read, %p : f32, !llvm.ptr<1>",
     ]
     assert told(structure(kernel.text())) == "20; -; -"
+
+
+def test_registers_that_do_not_begin_their_object() -> None:
+    for a, b, zero in (({}, ONE_OF_B, "20; -; -"), ({(1, 0): "%zero"}, {}, "-; 10; -")):
+        kernel = Kernel(first=32)
+        kernel.fill(a, b)
+        kernel.gemm()
+        kernel.read(EVERYWHERE)
+        assert told(structure(kernel.text())) == zero
 
 
 def test_an_operand_without_a_type() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from importlib import import_module
+from typing import Any, cast
 
 import pytest
 
@@ -30,6 +31,8 @@ from tilepass.passes.triton.epilogue_warp_specialize.order import (
     place_of,
     read_behind_store,
 )
+
+matching: Any = import_module("tilepass.passes.triton.epilogue_warp_specialize.match")
 
 _SHARED = ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, "
            "elementBitWidth = 16}>")  # fmt: skip
@@ -601,6 +604,49 @@ def test_what_may_be_computed_again_at_another_time() -> None:
         repeated = order._not_to_repeat(named(module, name), written)  # pyright: ignore[reportPrivateUsage]
         assert repeated == reason, (name, written)
     assert found.outer
+
+
+def test_stores_through_pointers_alone() -> None:
+    module, _ = nest(AFTER=lines(
+        _OUT, op("e", "tt.load", "%p: PP", returned="f16"),
+        op("s", "tt.store", "%p: PP", "%e: f16"),
+        op("i", "arith.addi", "%n: i32", "%c1: i32", returned="i32"), store()))  # fmt: skip
+    stores = matching._pointer_stores
+    assert stores(named(module, "s")) == [named(module, "s")]
+    assert stores(named(module, "e")) is None
+    assert stores(named(module, "i")) is None
+    assert stores(named(module, "st")) is None
+
+
+def test_a_tile_of_an_unknown_place_is_not_loaded_ahead() -> None:
+    for descriptor, ahead in (("%dd", ["x"]), ("%ud", [])):
+        _module, found = nest(AFTER=lines(
+            _UNKNOWN, op("ud", "tt.make_tensor_descriptor", "%up: PP", "%n: i32", returned="DC"),
+            load("x", descriptor, "DC", "TC"), _OUT, store()))  # fmt: skip
+        loads = matching._tile_loads(found)
+        assert [tag(each.operation) for each in loads] == ahead
+
+
+def test_way_to_a_block_goes_round_no_loop() -> None:
+    text = """
+    func.func @kernel(%flag: i1) {
+      cf.cond_br %flag, ^exit, ^one
+    ^one:
+      cf.cond_br %flag, ^exit, ^two
+    ^two:
+      cf.cond_br %flag, ^exit, BACK
+    ^three:
+      "test.op"() : () -> ()
+      "tt.return"() : () -> ()
+    ^exit:
+      "tt.return"() : () -> ()
+    }"""
+    for back, length in (("^one", None), ("^three", 4)):
+        module = parse(text.replace("BACK", back))
+        (function,) = (each for each in operations(module) if each.name == "func.func")
+        blocks = [*function.regions[0].blocks]
+        way = matching.way_to(blocks[3])
+        assert (len(way) if way else None) == length
 
 
 def test_a_store_reads_nothing() -> None:
